@@ -1,0 +1,115 @@
+"""Canonical JSON, scopes and keys: what makes two requests the same, or strangers.
+
+Everything that can change an answer and is not a typed constraint is identity. Keys are SHA-256
+over canonical JSON (sorted keys, no white space, ASCII), whose quoting makes every length explicit:
+no two different values share a text. Nothing that has no JSON form gets in: a ``repr`` may hold an
+address, and the order of a set is chance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stepcache._types import Constraints, Message, Request
+
+__all__ = ["Identity", "canonical_json", "canonical_key", "digest", "identify"]
+
+_FORMAT = "stepcache/1"
+_MAX_DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Where a request belongs and what it is."""
+
+    scope: str
+    """Requests of one scope may share work."""
+    exact_key: str
+    """Requests of one exact key are the same request."""
+
+
+def canonical_json(value: Any) -> str:
+    """One text per JSON value, whatever the order of its keys.
+
+    Args:
+        value: None, bool, int, finite float, str, list, tuple or mapping with string keys. A whole
+            float equals its int, as in JSON itself (``0.0`` and ``0`` are one value).
+
+    Raises:
+        ValueError: A value without a JSON form (an object, NaN, a set), with its path.
+    """
+    return json.dumps(
+        _plain(value, "$", 0), sort_keys=True, separators=(",", ":"), ensure_ascii=True
+    )
+
+
+def digest(*values: Any) -> str:
+    """SHA-256, as hex, over canonical JSON of all the values and this format's version."""
+    return hashlib.sha256(canonical_json([_FORMAT, *values]).encode("ascii")).hexdigest()
+
+
+def identify(request: Request) -> Identity:
+    """The scope and exact key of a request.
+
+    Raises:
+        ValueError: The request holds something without a JSON form, so it has no safe identity.
+    """
+    earlier, closing = request.messages[:-1], request.messages[-1:]
+    readable = bool(closing) and closing[0].role == "user"
+    scope = digest(
+        "scope",
+        request.namespace,
+        request.model,
+        request.params,
+        [_turn(message) for message in earlier],
+        # The closing user text is what tasks read; of any other closing message all is identity.
+        [[m.role, m.extra] if readable else _turn(m) for m in closing],
+        list(request.contract.tools),
+        request.contract.tool_choice,
+        request.contract.response_format,
+        request.task,
+    )
+    exact_key = digest("exact", scope, request.text, request.contract.schema)
+    return Identity(scope=scope, exact_key=exact_key)
+
+
+def canonical_key(scope: str, constraints: Constraints, residue: tuple[str, ...]) -> str:
+    """Key of what a request demands, however it is worded."""
+    return digest(
+        "canonical",
+        scope,
+        constraints.task,
+        constraints.version,
+        constraints.values,
+        list(residue),
+    )
+
+
+def _turn(message: Message) -> list[Any]:
+    return [message.role, message.text, message.extra]
+
+
+def _plain(value: Any, path: str, depth: int) -> Any:
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if depth > _MAX_DEPTH:
+        raise ValueError(f"{path} is nested deeper than {_MAX_DEPTH} levels")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{path} is {value!r}, which JSON cannot hold")
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    if isinstance(value, Mapping):
+        plain: dict[str, Any] = {}
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"{path} has the key {key!r}: JSON keys are strings")
+            plain[key] = _plain(item, f"{path}.{key}", depth + 1)
+        return plain
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
+    raise ValueError(f"{path} is a {type(value).__name__}, which has no JSON form")

@@ -1,0 +1,59 @@
+"""Verdicts and policy in, plan out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stepcache._types import Block, Plan, Policy, Status, Step, Verdict
+
+__all__ = ["make_plan", "share_of", "to_the_end", "worst"]
+
+
+def make_plan(
+    steps: Sequence[Step], verdicts: Sequence[Verdict], block: Block | None, policy: Policy
+) -> Plan:
+    """What to do with a candidate whose differences are explained.
+
+    Args:
+        block: What the task would make anew; None when it would make nothing.
+    """
+    if block is None:
+        return Plan(action="reuse", reason=f"all {len(steps)} steps verified")
+    first = worst(verdicts[block.start : block.stop])
+    why = f"step {block.start + 1} of {len(steps)}: {first.reason}" if first else "a step failed"
+    share = share_of(steps, verdicts, block)
+    if not policy.patch:
+        return Plan(action="skip", reason=f"patching is off; {why}", share=share)
+    if share > policy.max_patched_share:
+        return Plan(
+            action="skip",
+            reason=f"{share:.0%} of the answer would have to be made anew; {why}",
+            share=share,
+        )
+    return Plan(action="patch", blocks=(block,), reason=why, share=share)
+
+
+def share_of(steps: Sequence[Step], verdicts: Sequence[Verdict], block: Block) -> float:
+    """Portion of the answer's characters, 0 to 1, that the block makes anew."""
+    total = sum(len(step.text) for step in steps) or 1
+    anew = 0.0
+    for step, verdict in zip(steps[block.start : block.stop], verdicts[block.start : block.stop]):
+        anew += len(step.text) * (verdict.fix.share if verdict.fix else 1.0)
+    return anew / total
+
+
+def to_the_end(verdicts: Sequence[Verdict]) -> Block | None:
+    """The block for steps that depend on each other: from the first that did not pass."""
+    for index, verdict in enumerate(verdicts):
+        if verdict.status is not Status.PASS:
+            return Block(start=index, stop=len(verdicts))
+    return None
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """The first failed verdict, else the first unknown one, else None."""
+    for status in (Status.FAIL, Status.UNKNOWN):
+        for verdict in verdicts:
+            if verdict.status is status:
+                return verdict
+    return None

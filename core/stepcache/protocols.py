@@ -1,0 +1,227 @@
+"""What a port or a task looks like. Signatures only; write your own against these.
+
+Ports may answer synchronously or return an awaitable under the same method name. The synchronous
+engine calls refuse awaitables with a ``UsageError``; the asynchronous ones take both. A port with a
+truthy ``blocking`` attribute is moved to a worker thread by the asynchronous calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from stepcache._types import (
+    Block,
+    Constraints,
+    Declined,
+    Difference,
+    Entry,
+    ModelCall,
+    Outcome,
+    Reply,
+    Request,
+    Step,
+    Verdict,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector: TypeAlias = NDArray[np.float32]
+else:
+    Vector: TypeAlias = Any
+
+__all__ = [
+    "Backend",
+    "Delta",
+    "Embedder",
+    "Listener",
+    "Match",
+    "Maybe",
+    "Store",
+    "StreamingBackend",
+    "Task",
+    "Vector",
+]
+
+T = TypeVar("T")
+Maybe: TypeAlias = T | Awaitable[T]
+"""A value, or something to await for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One entry found by similarity."""
+
+    entry: Entry
+    similarity: float
+    """Cosine, -1 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of a streamed reply."""
+
+    text: str
+    payload: object = None
+    """The host's own chunk, passed through untouched."""
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Turns texts into vectors that are near when the texts are alike. Finds, never decides."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes whenever vectors stop being comparable (model, weights, version)."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of every vector."""
+
+    def embed(self, texts: Sequence[str], /) -> Maybe[Vector]:
+        """float32 array of shape (len(texts), dimension), rows of unit length."""
+
+
+@runtime_checkable
+class Store(Protocol):
+    """Keeps entries and finds them again, by key and by vector. Nothing crosses a scope.
+
+    Every method may raise; while answering, the engine takes that for a miss.
+    """
+
+    def get(self, scope: str, key: str, /) -> Maybe[Entry | None]:
+        """The live entry whose exact or canonical key is ``key``, or None."""
+
+    def search(
+        self, scope: str, vector: Vector, fingerprint: str, /, *, limit: int
+    ) -> Maybe[tuple[Match, ...]]:
+        """The nearest live entries of a scope embedded by ``fingerprint``, best first."""
+
+    def put(
+        self, entry: Entry, vector: Vector | None, fingerprint: str, /, *, ttl: float | None = None
+    ) -> Maybe[None]:
+        """Keep an entry; one with the same scope and exact key is replaced. A canonical key
+        that several entries share leads to the newest of them."""
+
+    def remove(self, entry_id: str, /) -> Maybe[bool]:
+        """Forget one entry; False when there was none."""
+
+    def clear(self, scope: str | None = None, /) -> Maybe[int]:
+        """Forget a scope, or everything; returns how many entries went."""
+
+    def count(self, scope: str | None = None, /) -> Maybe[int]:
+        """Live entries in a scope, or in all."""
+
+    def close(self) -> Maybe[None]:
+        """Let go of files and connections. Further calls raise."""
+
+
+@runtime_checkable
+class Backend(Protocol):
+    """A model. Its own errors pass through to the user as they are."""
+
+    def generate(self, call: ModelCall, /) -> Maybe[Reply]:
+        """Ask once."""
+
+
+@runtime_checkable
+class StreamingBackend(Protocol):
+    """A model that can also answer piece by piece."""
+
+    def generate(self, call: ModelCall, /) -> Maybe[Reply]:
+        """Ask once."""
+
+    def stream(self, call: ModelCall, /) -> Iterator[Delta | Reply] | AsyncIterator[Delta | Reply]:
+        """Pieces as they come; the last item is the whole :class:`Reply`. Ending without one
+        means the stream broke, and nothing of it is kept."""
+
+
+@runtime_checkable
+class Task(Protocol):
+    """How one family of answers is recognised, cut, verified, adapted, patched, checked, solved.
+
+    Methods are pure: no I/O, no clock, no randomness, bounded in time. One that raises is treated
+    as *unknown*, and unknown is not reused.
+    """
+
+    @property
+    def name(self) -> str:
+        """Kebab-case, e.g. ``linear-equation``."""
+
+    @property
+    def version(self) -> str:
+        """Part of every entry: change it when parsing or verifying changes, and they retire."""
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether entries of other constraints are worth looking for by similarity."""
+
+    @property
+    def neutral(self) -> frozenset[str]:
+        """Casefolded words and punctuation of a request's residue that cannot change an answer."""
+
+    def parse(self, request: Request, /) -> Constraints | Declined:
+        """Read the request's demands, or say why it is not of this family."""
+
+    def segment(self, text: str, /) -> tuple[Step, ...]:
+        """Cut an answer into steps whose texts join to it exactly."""
+
+    def differences(self, old: Constraints, new: Constraints, /) -> tuple[Difference, ...]:
+        """What changed between two requests' constraints, and which of it this task verifies."""
+
+    def verify(self, step: Step, constraints: Constraints, /) -> Verdict:
+        """Does one step hold under the constraints?"""
+
+    def check(self, steps: Sequence[Step], constraints: Constraints, /) -> Verdict:
+        """Does the whole answer satisfy the constraints (completeness, integrity)?"""
+
+    def adapt(
+        self, steps: Sequence[Step], old: Constraints, new: Constraints, /
+    ) -> tuple[Step, ...] | None:
+        """The steps re-derived for new constraints without a model, or None. They are verified
+        like any other."""
+
+    def block(self, verdicts: Sequence[Verdict], /) -> Block | None:
+        """The contiguous block to make anew: to the end where steps depend on each other, only the
+        failing part where they do not; None when nothing failed."""
+
+    def patch(
+        self,
+        request: Request,
+        steps: Sequence[Step],
+        block: Block,
+        verdicts: Sequence[Verdict],
+        constraints: Constraints,
+        /,
+    ) -> ModelCall | None:
+        """How to ask the model for the block only, or None when it cannot be asked for alone."""
+
+    def splice(
+        self,
+        reply: str,
+        steps: Sequence[Step],
+        block: Block,
+        verdicts: Sequence[Verdict],
+        constraints: Constraints,
+        /,
+    ) -> str | None:
+        """The whole answer with the reply to :meth:`patch` in place of the block, or None when the
+        reply cannot be used."""
+
+    def mend(self, text: str, constraints: Constraints, /) -> str | None:
+        """A deterministic repair of a damaged answer, without a model; None when there is none.
+        What it returns is checked like any other answer."""
+
+    def solve(self, constraints: Constraints, /) -> str | None:
+        """The deterministic answer, where the family has one."""
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """Told of what happens; its errors are swallowed."""
+
+    def __call__(self, request: Request, outcome: Outcome, seconds: float, /) -> object:
+        """One request was answered."""
