@@ -63,8 +63,8 @@ class Get(Ask[Entry | None]):
 
 
 @dataclass(frozen=True, slots=True)
-class Put(Ask[None]):
-    """Keep an entry."""
+class Put(Ask[bool]):
+    """Keep an entry; True once it is kept."""
 
     entry: Entry
     vector: Vector | None

@@ -18,6 +18,7 @@ __all__ = [
     "Block",
     "Constraints",
     "Contract",
+    "Control",
     "Declined",
     "Difference",
     "Entry",
@@ -104,6 +105,20 @@ class Request:
         if not self.messages or self.messages[-1].role != "user":
             return ""
         return self.messages[-1].text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Control:
+    """What one call asks of the cache, beside its request."""
+
+    bypass: bool = False
+    """Neither look up nor keep."""
+    refresh: bool = False
+    """Ask the model whatever is stored, and keep the new answer."""
+    ttl: float | None = None
+    """Seconds this answer may be served; None leaves it to the policy."""
+    tags: tuple[str, ...] = ()
+    """Labels kept with the entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,6 +410,8 @@ class Outcome:
     """The host's record to rebuild the answer from; None when only the text is known."""
     finish_reason: str | None = "stop"
     model: str | None = None
+    served: bool = True
+    """False when a look-up that may not ask the model found nothing to serve."""
     trace: Trace = Trace()
 
     def summary(self) -> dict[str, Any]:
@@ -446,6 +463,8 @@ class Policy:
     """Longer answers are not admitted."""
     max_quoted_chars: int = 8_000
     """Cached text a patch prompt may quote; above it the answer is asked for whole."""
+    max_wait: float = 60.0
+    """Seconds to wait for an equal request in flight before asking the model alone."""
 
     def __post_init__(self) -> None:
         for name, low in (
@@ -465,6 +484,8 @@ class Policy:
                 raise _bad(name, value, "use a number from 0 to 1")
         if self.ttl is not None and not self.ttl > 0:
             raise _bad("ttl", self.ttl, "use seconds above 0, or None to keep entries")
+        if not self.max_wait >= 0:
+            raise _bad("max_wait", self.max_wait, "use seconds of at least 0")
         if self.on_reject not in ("return", "raise"):
             raise _bad("on_reject", self.on_reject, "use 'return' or 'raise'")
 

@@ -44,6 +44,7 @@ __all__ = [
     "StreamingBackend",
     "Task",
     "Vector",
+    "Verifier",
 ]
 
 T = TypeVar("T")
@@ -104,7 +105,12 @@ class Store(Protocol):
         self, entry: Entry, vector: Vector | None, fingerprint: str, /, *, ttl: float | None = None
     ) -> Maybe[None]:
         """Keep an entry; one with the same scope and exact key is replaced. A canonical key
-        that several entries share leads to the newest of them."""
+        that several entries share leads to the newest of them.
+
+        Args:
+            ttl: Seconds from now the entry may be served; None keeps ``entry.expires`` as it is, so
+                that an answer served again under another wording does not grow younger.
+        """
 
     def remove(self, entry_id: str, /) -> Maybe[bool]:
         """Forget one entry; False when there was none."""
@@ -217,6 +223,14 @@ class Task(Protocol):
 
     def solve(self, constraints: Constraints, /) -> str | None:
         """The deterministic answer, where the family has one."""
+
+
+@runtime_checkable
+class Verifier(Protocol):
+    """One more check on every step, beside the task's own. A plain function will do."""
+
+    def __call__(self, step: Step, constraints: Constraints, /) -> Verdict | None:
+        """A verdict, or None when it has nothing to say of this step."""
 
 
 @runtime_checkable

@@ -1,0 +1,288 @@
+"""Who fulfils what the flows wish for: a synchronous, an asynchronous and two streaming drivers.
+
+A driver sends each effect's result back into the flow, or throws the port's exception into it at
+the very line that wished, so that the flow's own ``try`` decides. All drivers run the same flow:
+same text, same route, same trace.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Generator, Iterator
+from dataclasses import dataclass
+from inspect import isawaitable, iscoroutine
+from typing import Any, TypeAlias, TypeVar, cast
+
+from stepcache._effects import Effect, Embed, Flow, Generate, Get, Join, Put, Search, Settle
+from stepcache._errors import EmbedderError, UsageError
+from stepcache._flights import Flights, Lead
+from stepcache._types import ModelCall, Outcome, Reply, Step
+from stepcache.protocols import Backend, Delta, Embedder, Store, StreamingBackend, Vector
+
+__all__ = ["Piece", "Ports", "adrive", "astream", "drive", "refuse_awaitable", "stream"]
+
+T = TypeVar("T")
+Piece: TypeAlias = Delta | Step | Outcome
+"""What a stream yields: pieces passed through, or verified steps; the outcome comes last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The objects one call may use."""
+
+    store: Store
+    embedder: Embedder
+    backend: Backend | None
+    flights: Flights
+    max_wait: float
+    """Seconds to wait for an equal request in flight."""
+
+
+def drive(flow: Flow[T], ports: Ports) -> T:
+    """Run a flow to its end, synchronously; works inside a running event loop too."""
+    lead = Lead(ports.flights)
+    try:
+        effect = next(flow)
+        while True:
+            effect = _advance(flow, effect, ports, lead)
+    except StopIteration as stop:
+        return cast("T", stop.value)
+    except RuntimeError as error:
+        # A model's own StopIteration, which Python turns into a RuntimeError inside generators.
+        if isinstance(error.__cause__, StopIteration):
+            raise error.__cause__ from None
+        raise
+    finally:
+        flow.close()
+        lead.release()
+
+
+async def adrive(flow: Flow[T], ports: Ports) -> T:
+    """Run a flow to its end; ports may be synchronous or asynchronous."""
+    lead = Lead(ports.flights)
+    try:
+        effect = next(flow)
+        while True:
+            effect = await _aadvance(flow, effect, ports, lead)
+    except StopIteration as stop:
+        return cast("T", stop.value)
+    finally:
+        flow.close()
+        lead.release()
+
+
+def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
+    """Run a flow and yield its answer in pieces; closing it early keeps nothing."""
+    lead = Lead(ports.flights)
+    live = False
+    try:
+        effect = next(flow)
+        while True:
+            streaming = _streaming(effect, ports)
+            if streaming is None:
+                effect = _advance(flow, effect, ports, lead)
+                continue
+            live = True
+            backend, call = streaming
+            try:
+                reply = yield from _relay(backend.stream(call))
+            except Exception as error:  # noqa: BLE001 - the flow decides about any of them
+                effect = flow.throw(error)
+            else:
+                effect = flow.send(reply)
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+    finally:
+        flow.close()
+        lead.release()
+    if not live:
+        yield from outcome.steps
+    yield outcome
+
+
+async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
+    """As :func:`stream`, asynchronously."""
+    lead = Lead(ports.flights)
+    live = False
+    try:
+        effect = next(flow)
+        while True:
+            streaming = _streaming(effect, ports)
+            if streaming is None:
+                effect = await _aadvance(flow, effect, ports, lead)
+                continue
+            live = True
+            backend, call = streaming
+            reply: Reply | None = None
+            try:
+                async for item in _as_async(backend.stream(call)):
+                    if isinstance(item, Reply):
+                        reply = item
+                    else:
+                        yield item
+            except Exception as error:  # noqa: BLE001 - the flow decides about any of them
+                effect = flow.throw(error)
+            else:
+                effect = flow.send(reply or _broken())
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+    finally:
+        flow.close()
+        lead.release()
+    if not live:
+        for step in outcome.steps:
+            yield step
+    yield outcome
+
+
+# --- one effect --------------------------------------------------------------------------------
+
+
+def _advance(flow: Flow[Any], effect: Effect, ports: Ports, lead: Lead) -> Effect:
+    try:
+        if isinstance(effect, Join):
+            result: Any = lead.join(effect.key, ports.max_wait)
+        else:
+            result = refuse_awaitable(_port_name(effect), _call(effect, ports, lead))
+            result = _finish(effect, result)
+    except Exception as error:  # noqa: BLE001 - the flow decides about any of them
+        return flow.throw(error)
+    return flow.send(result)
+
+
+async def _aadvance(flow: Flow[Any], effect: Effect, ports: Ports, lead: Lead) -> Effect:
+    try:
+        if isinstance(effect, Join):
+            result: Any = await lead.ajoin(effect.key, ports.max_wait)
+        elif _blocks(effect, ports):
+            result = await asyncio.to_thread(_call, effect, ports, lead)
+        else:
+            result = _call(effect, ports, lead)
+        if isawaitable(result):
+            result = await result
+        result = _finish(effect, result)
+    except Exception as error:  # noqa: BLE001 - the flow decides about any of them
+        return flow.throw(error)
+    return flow.send(result)
+
+
+def _call(effect: Effect, ports: Ports, lead: Lead) -> Any | Awaitable[Any]:
+    match effect:
+        case Get(scope, key):
+            return ports.store.get(scope, key)
+        case Embed(views):
+            return ports.embedder.embed(views)
+        case Search(scope, vector, limit):
+            return ports.store.search(scope, vector, ports.embedder.fingerprint, limit=limit)
+        case Put(entry, vector, ttl):
+            return ports.store.put(entry, vector, ports.embedder.fingerprint, ttl=ttl)
+        case Generate(call):
+            if ports.backend is None:
+                raise UsageError("the model is needed, but no backend was given to this call")
+            return ports.backend.generate(call)
+        case Settle(key, outcome):
+            lead.settle(key, outcome)
+            return None
+        case Join():
+            raise AssertionError("joining is the driver's own doing")
+
+
+def _finish(effect: Effect, result: Any) -> Any:
+    if isinstance(effect, Put):
+        return True
+    if isinstance(effect, Embed):
+        return _combined(result, len(effect.views))
+    return result
+
+
+def _combined(vectors: Any, views: int) -> Vector:
+    """One unit vector for several views of a request: the direction of their sum."""
+    import numpy as np
+
+    array = np.asarray(vectors, dtype=np.float32)
+    if array.ndim != 2 or array.shape[0] != views or not np.isfinite(array).all():
+        raise EmbedderError(
+            f"the embedder returned shape {array.shape} for {views} texts: "
+            "return a finite float32 array of shape (texts, dimension)"
+        )
+    total = array.sum(axis=0)
+    length = float(np.linalg.norm(total))
+    combined: Vector = total / length if length else total
+    return combined
+
+
+def _port_name(effect: Effect) -> str:
+    match effect:
+        case Embed():
+            return "the embedder"
+        case Generate():
+            return "the backend"
+        case _:
+            return "the store"
+
+
+def _blocks(effect: Effect, ports: Ports) -> bool:
+    match effect:
+        case Embed():
+            port: object = ports.embedder
+        case Get() | Put() | Search():
+            port = ports.store
+        case Generate():
+            port = ports.backend
+        case _:
+            return False
+    return bool(getattr(port, "blocking", False))
+
+
+def refuse_awaitable(port: str, result: Any) -> Any:
+    """A port's answer under a synchronous call, where nobody can await.
+
+    Raises:
+        UsageError: It is an awaitable.
+    """
+    if not isawaitable(result):
+        return result
+    if iscoroutine(result):
+        result.close()
+    raise UsageError(f"{port} is asynchronous: use aresolve, astream or alookup")
+
+
+# --- streaming ---------------------------------------------------------------------------------
+
+
+def _streaming(effect: Effect, ports: Ports) -> tuple[StreamingBackend, ModelCall] | None:
+    if isinstance(effect, Generate) and effect.call.live:
+        backend = ports.backend
+        if backend is not None and hasattr(backend, "stream"):
+            return cast("StreamingBackend", backend), effect.call
+    return None
+
+
+def _relay(
+    items: Iterator[Delta | Reply] | AsyncIterator[Delta | Reply],
+) -> Generator[Delta, None, Reply]:
+    if not isinstance(items, Iterator):
+        raise UsageError("the backend streams asynchronously: use astream")
+    reply: Reply | None = None
+    for item in items:
+        if isinstance(item, Reply):
+            reply = item
+        else:
+            yield item
+    return reply or _broken()
+
+
+async def _as_async(
+    items: Iterator[Delta | Reply] | AsyncIterator[Delta | Reply],
+) -> AsyncIterator[Delta | Reply]:
+    if isinstance(items, AsyncIterator):
+        async for item in items:
+            yield item
+    else:
+        for item in items:
+            yield item
+
+
+def _broken() -> Reply:
+    """A stream that ended without its terminal event: what came is not an answer (law 5)."""
+    return Reply(text="", finish_reason="interrupted")

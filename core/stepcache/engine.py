@@ -1,0 +1,289 @@
+"""The façade: the one module that picks defaults and joins flows, drivers and ports."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import copy_context
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from stepcache import _flow
+from stepcache._drive import Piece, Ports, adrive, astream, drive, refuse_awaitable, stream
+from stepcache._errors import ConfigurationError, UsageError
+from stepcache._flights import Flights
+from stepcache._types import Control, Outcome, Policy, Reply, Request
+from stepcache.protocols import Backend, Embedder, Listener, Maybe, Store, Task, Verifier
+
+__all__ = ["StepCacheEngine", "default_tasks"]
+
+T = TypeVar("T")
+
+
+def default_tasks() -> tuple[Task, ...]:
+    """JSON, linear equations, and text for the rest; the first that accepts a request takes it."""
+    from stepcache.tasks.json_answer import JsonAnswerTask
+    from stepcache.tasks.linear_equation import LinearEquationTask
+    from stepcache.tasks.text import TextTask
+
+    return (JsonAnswerTask(), LinearEquationTask(), TextTask())
+
+
+class StepCacheEngine:
+    """Keeps answers as steps and serves what can be proven of them; framework-neutral.
+
+    Args:
+        store: Where entries live: None (memory), a path or ``sqlite:///`` URL, or any ``Store``.
+        embedder: What finds similar requests; None takes the built-in lexical one, which needs no
+            download.
+        namespace: The wall around this engine's entries; requests may name their own.
+        tasks: Families of answers, first that accepts wins; None takes :func:`default_tasks`.
+        verifiers: Further checks on every step, plain functions included.
+        policy: Every knob; None takes the safe defaults.
+        ttl: Seconds entries may be served, shorthand for ``Policy(ttl=...)``.
+        backend: The model for calls that bring none of their own.
+        listeners: Called with ``(request, outcome, seconds)`` after each answer.
+
+    Raises:
+        ConfigurationError: An argument cannot work; the message says which, why and the fix.
+    """
+
+    def __init__(
+        self,
+        *,
+        store: str | os.PathLike[str] | Store | None = None,
+        embedder: Embedder | None = None,
+        namespace: str = "",
+        tasks: Sequence[Task] | None = None,
+        verifiers: Sequence[Verifier] = (),
+        policy: Policy | None = None,
+        ttl: float | None = None,
+        backend: Backend | None = None,
+        listeners: Sequence[Listener] = (),
+    ) -> None:
+        from stepcache.embedders import LexicalEmbedder
+        from stepcache.stores import open_store
+
+        policy = policy if policy is not None else Policy()
+        if not isinstance(policy, Policy):
+            raise ConfigurationError(f"policy is {policy!r}: pass a stepcache.Policy")
+        if not isinstance(namespace, str):
+            raise ConfigurationError(f"namespace is {namespace!r}: pass a string")
+        embedder = embedder if embedder is not None else LexicalEmbedder()
+        if not isinstance(embedder, Embedder):
+            raise ConfigurationError(
+                f"embedder is {embedder!r}: pass an object with fingerprint, dimension and embed()"
+            )
+        chosen = tuple(tasks) if tasks is not None else default_tasks()
+        for task in chosen:
+            if not isinstance(task, Task):
+                raise ConfigurationError(
+                    f"tasks holds {task!r}: pass objects with the methods of stepcache.Task"
+                )
+        self.policy = replace(policy, ttl=ttl) if ttl is not None else policy
+        self.namespace = namespace
+        self.store = open_store(store)
+        self.embedder = embedder
+        self.backend = backend
+        self.listeners = tuple(listeners)
+        self._setup = _flow.Setup(tasks=chosen, policy=self.policy, verifiers=tuple(verifiers))
+        self._flights = Flights()
+        self._counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        return self._setup.tasks
+
+    # --- answering -----------------------------------------------------------------------------
+
+    def resolve(
+        self, request: Request, *, backend: Backend | None = None, control: Control | None = None
+    ) -> Outcome:
+        """Answer a request, asking the model for what cannot be proven.
+
+        Raises:
+            UsageError: No backend, or an asynchronous port.
+            AnswerRejected: Nothing passed the final check, and the policy asks to raise.
+            Exception: Whatever the model raises, as it is.
+        """
+        request, control = self._taken(request), control or Control()
+        started = time.perf_counter()
+        flow = _flow.resolve(request, self._setup, control)
+        return self._told(request, drive(flow, self._ports(backend)), started)
+
+    async def aresolve(
+        self, request: Request, *, backend: Backend | None = None, control: Control | None = None
+    ) -> Outcome:
+        """As :meth:`resolve`; ports may be asynchronous."""
+        request, control = self._taken(request), control or Control()
+        started = time.perf_counter()
+        flow = _flow.resolve(request, self._setup, control)
+        return self._told(request, await adrive(flow, self._ports(backend)), started)
+
+    def stream(
+        self, request: Request, *, backend: Backend | None = None, control: Control | None = None
+    ) -> Iterator[Piece]:
+        """Answer in pieces: verified steps, or the model's own pieces where nothing is to be
+        verified; the :class:`~stepcache.Outcome` comes last. Closing early keeps nothing."""
+        request, control = self._taken(request), control or Control()
+        started = time.perf_counter()
+        flow = _flow.resolve(request, self._setup, control)
+        pieces = stream(flow, self._ports(backend))
+        try:
+            for piece in pieces:
+                if isinstance(piece, Outcome):
+                    self._told(request, piece, started)
+                yield piece
+        finally:
+            pieces.close()
+
+    async def astream(
+        self, request: Request, *, backend: Backend | None = None, control: Control | None = None
+    ) -> AsyncIterator[Piece]:
+        """As :meth:`stream`; ports may be asynchronous."""
+        request, control = self._taken(request), control or Control()
+        started = time.perf_counter()
+        flow = _flow.resolve(request, self._setup, control)
+        pieces = astream(flow, self._ports(backend))
+        try:
+            async for piece in pieces:
+                if isinstance(piece, Outcome):
+                    self._told(request, piece, started)
+                yield piece
+        finally:
+            await cast("Any", pieces).aclose()
+
+    def resolve_many(
+        self,
+        requests: Sequence[Request],
+        *,
+        backend: Backend | None = None,
+        control: Control | None = None,
+        max_concurrency: int = 8,
+    ) -> list[Outcome]:
+        """Answer several requests at once, in their order; equal ones share one model call.
+
+        Args:
+            max_concurrency: Requests under way at a time; 1 answers one after another.
+
+        Raises:
+            Exception: The first error in the order of the requests, after all have ended.
+        """
+        if max_concurrency < 1:
+            raise UsageError(f"max_concurrency is {max_concurrency}: use at least 1")
+        if max_concurrency == 1 or len(requests) < 2:
+            return [self.resolve(r, backend=backend, control=control) for r in requests]
+        with ThreadPoolExecutor(min(max_concurrency, len(requests))) as pool:
+            futures = [
+                pool.submit(copy_context().run, self._resolve_one, request, backend, control)
+                for request in requests
+            ]
+        return [future.result() for future in futures]
+
+    def _resolve_one(
+        self, request: Request, backend: Backend | None, control: Control | None
+    ) -> Outcome:
+        return self.resolve(request, backend=backend, control=control)
+
+    # --- for hosts that ask the model themselves ----------------------------------------------
+
+    def lookup(
+        self, request: Request, *, backend: Backend | None = None, control: Control | None = None
+    ) -> Outcome:
+        """Answer from the cache only; with a backend, a missing part may be asked for.
+
+        ``outcome.served`` is False when the caller has to ask the model for the whole answer.
+        """
+        request, control = self._taken(request), control or Control()
+        started = time.perf_counter()
+        ports = self._ports(backend)
+        may_patch = ports.backend is not None
+        flow = _flow.lookup(request, self._setup, control, may_patch=may_patch)
+        return self._told(request, drive(flow, ports), started)
+
+    async def alookup(
+        self, request: Request, *, backend: Backend | None = None, control: Control | None = None
+    ) -> Outcome:
+        """As :meth:`lookup`; ports may be asynchronous."""
+        request, control = self._taken(request), control or Control()
+        started = time.perf_counter()
+        ports = self._ports(backend)
+        may_patch = ports.backend is not None
+        flow = _flow.lookup(request, self._setup, control, may_patch=may_patch)
+        return self._told(request, await adrive(flow, ports), started)
+
+    def admit(
+        self, request: Request, reply: Reply, *, control: Control | None = None
+    ) -> str | None:
+        """Keep an answer made elsewhere, if it may be kept; returns the entry's id or None."""
+        flow = _flow.admit(self._taken(request), reply, self._setup, control or Control())
+        return drive(flow, self._ports(None))
+
+    async def aadmit(
+        self, request: Request, reply: Reply, *, control: Control | None = None
+    ) -> str | None:
+        """As :meth:`admit`; ports may be asynchronous."""
+        flow = _flow.admit(self._taken(request), reply, self._setup, control or Control())
+        return await adrive(flow, self._ports(None))
+
+    # --- upkeep --------------------------------------------------------------------------------
+
+    def forget(self, entry_id: str) -> bool:
+        """Remove one entry; False when there was none. Store errors are raised."""
+        return bool(_now(self.store.remove(entry_id)))
+
+    def clear(self) -> int:
+        """Remove every entry of the store; returns how many. Store errors are raised."""
+        return int(_now(self.store.clear()))
+
+    def count(self) -> int:
+        """Live entries in the store."""
+        return int(_now(self.store.count()))
+
+    def close(self) -> None:
+        """Let go of the store's files and connections."""
+        _now(self.store.close())
+
+    @property
+    def routes(self) -> dict[str, int]:
+        """How many requests went each route so far."""
+        with self._lock:
+            return dict(self._counts)
+
+    # --- inside --------------------------------------------------------------------------------
+
+    def _taken(self, request: Request) -> Request:
+        if not isinstance(request, Request):
+            raise UsageError(f"got {type(request).__name__}: pass a stepcache.Request")
+        if not request.namespace and self.namespace:
+            return replace(request, namespace=self.namespace)
+        return request
+
+    def _ports(self, backend: Backend | None) -> Ports:
+        return Ports(
+            store=self.store,
+            embedder=self.embedder,
+            backend=backend if backend is not None else self.backend,
+            flights=self._flights,
+            max_wait=self.policy.max_wait,
+        )
+
+    def _told(self, request: Request, outcome: Outcome, started: float) -> Outcome:
+        with self._lock:
+            self._counts[outcome.route] += 1
+        if self.listeners:
+            seconds = time.perf_counter() - started
+            for listener in self.listeners:
+                with suppress(Exception):  # a listener's fault is nobody else's
+                    listener(request, outcome, seconds)
+        return outcome
+
+
+def _now(result: Maybe[T]) -> T:
+    return cast("T", refuse_awaitable("the store", result))
