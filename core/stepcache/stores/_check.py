@@ -25,13 +25,16 @@ def check_max_entries(store: str, value: int | None) -> None:
 
 
 def stamped(entry: Entry, now: float, ttl: float | None) -> Entry:
-    """The entry as a store keeps it: created now, expiring ``ttl`` seconds later or never.
+    """The entry as a store keeps it: created now, expiring ``ttl`` seconds later.
+
+    Without a ``ttl`` it keeps the ``expires`` it came with: an answer served again under another
+    wording grows no younger.
 
     Raises:
         StoreError: A time to live that is not a finite number above 0.
     """
     if ttl is None:
-        return replace(entry, created=now, expires=None)
+        return replace(entry, created=now)
     if not (math.isfinite(ttl) and ttl > 0):
         raise StoreError(f"ttl is {ttl!r}: use seconds above 0, or None to keep the entry")
     return replace(entry, created=now, expires=now + ttl)

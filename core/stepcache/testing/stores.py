@@ -156,14 +156,14 @@ class StoreContract:
         assert (found.constraints, found.model, found.tags) == (None, None, ())
 
     def test_stamps_the_times_itself(self, store: Any, clock: Clock) -> None:
-        """Times that the caller wrote into an entry are not believed."""
-        store.put(make_entry("a", created=5.0, expires=6.0), None, _FINGERPRINT)
+        """The moment of keeping is the store's to say; an end is counted from it, or kept."""
+        store.put(make_entry("a", created=5.0, expires=clock.now + 50), None, _FINGERPRINT)
         store.put(make_entry("b"), None, _FINGERPRINT, ttl=30)
-        first, second = store.get("scope", "exact-a"), store.get("scope", "exact-b")
-        assert (first.created, first.expires) == (clock.now, None)
+        store.put(make_entry("c"), None, _FINGERPRINT)
+        first, second, third = (store.get("scope", f"exact-{name}") for name in "abc")
+        assert (first.created, first.expires) == (clock.now, clock.now + 50)
         assert (second.created, second.expires) == (clock.now, clock.now + 30)
-
-    # --- keys ----------------------------------------------------------------------------------
+        assert (third.created, third.expires) == (clock.now, None)
 
     def test_the_same_exact_key_is_replaced(self, store: Any) -> None:
         """Putting under a key again leaves one entry: the new one, under its new id and vector."""
