@@ -1,0 +1,365 @@
+"""``StepCacheChatModel``: any chat model, with the full engine in front of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, cast
+
+from langchain_core.caches import BaseCache
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.runnables import (
+    Runnable,
+    RunnableBinding,
+    RunnableParallel,
+    RunnableSequence,
+)
+from pydantic import Field, SerializeAsAny, model_validator
+
+from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
+from langchain_stepcache._translate import (
+    contract_of,
+    identity_of,
+    message_from,
+    neutral_messages,
+    usage_metadata,
+)
+from stepcache import Control, Outcome, Policy, Request, Step, StepCacheEngine
+from stepcache.protocols import Delta
+
+__all__ = ["StepCacheChatModel"]
+
+_INHERITED = ("output_version", "callbacks", "tags", "metadata", "disable_streaming")
+
+
+class StepCacheChatModel(BaseChatModel):
+    """A chat model that answers from verified steps and asks the wrapped model for the rest.
+
+    Takes part in chains like any chat model: ``invoke``, ``batch``, ``stream`` and their
+    asynchronous forms. Every answer carries ``response_metadata["stepcache"]``: route, reason,
+    steps reused and patched, tokens spent and avoided, and the trace of the decision.
+
+    Args:
+        llm: The chat model to ask; a ``bind(...)`` of one is taken with its arguments.
+        store: Where answers are kept: None (memory), a path, a URL or a ``Store``.
+        embedder: What finds similar requests; None takes the lexical one.
+        namespace: The wall around this model's entries, e.g. a tenant's name.
+        tasks: Families of answers; None takes JSON, linear equations and text.
+        policy: Every knob of the engine.
+        ttl: Seconds an answer may be served.
+        prefill: True when the endpoint continues a closing assistant message (llama.cpp does):
+            a patch then goes on from the verified text itself.
+        constrain: True when the endpoint takes ``response_format`` with a JSON schema: a missing
+            key is then asked for under its own schema.
+        engine: A ready engine, to share one between models; the arguments above it are then not
+            used.
+
+    Example:
+        ```python
+        model = StepCacheChatModel(llm=ChatOpenAI(model="gpt-4.1-mini"))
+        chain = prompt | model
+        ```
+    """
+
+    llm: SerializeAsAny[BaseChatModel]
+    llm_kwargs: dict[str, Any] = Field(default_factory=dict, repr=False)
+    store: Any = Field(default=None, exclude=True, repr=False)
+    embedder: Any = Field(default=None, exclude=True, repr=False)
+    namespace: str = Field(default="", exclude=True)
+    tasks: Any = Field(default=None, exclude=True, repr=False)
+    policy: Policy | None = Field(default=None, exclude=True, repr=False)
+    ttl: float | None = Field(default=None, exclude=True)
+    prefill: bool = False
+    constrain: bool = False
+    # A declared field: LangChain's configurable_fields rebuilds a model from its fields, and a
+    # private attribute would come back empty.
+    engine: Any = Field(default=None, exclude=True, repr=False)
+    # Never LangChain's global cache in front of this one.
+    cache: BaseCache | bool | None = Field(default=False, exclude=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unwrap(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        llm = values.get("llm")
+        if isinstance(llm, RunnableBinding) and isinstance(llm.bound, BaseChatModel):
+            kwargs = {**llm.kwargs, **(values.get("llm_kwargs") or {})}
+            values = {**values, "llm": llm.bound, "llm_kwargs": kwargs}
+        elif llm is not None and not isinstance(llm, BaseChatModel):
+            raise ValueError(
+                f"llm is a {type(llm).__name__}: pass the chat model itself and add with_retry, "
+                "with_fallbacks and the like to the StepCacheChatModel"
+            )
+        inner = values.get("llm")
+        for name in _INHERITED:
+            if inner is not None and name not in values:
+                value = getattr(inner, name, None)
+                if value is not None:
+                    values = {**values, name: value}
+        return values
+
+    @model_validator(mode="after")
+    def _with_engine(self) -> StepCacheChatModel:
+        if self.engine is None:
+            self.engine = StepCacheEngine(
+                store=self.store,
+                embedder=self.embedder,
+                namespace=self.namespace,
+                tasks=self.tasks,
+                policy=self.policy,
+                ttl=self.ttl,
+            )
+        return self
+
+    # --- what the wrapped model says of itself -------------------------------------------------
+
+    @property
+    def model_name(self) -> str | None:
+        """The wrapped model's name."""
+        return getattr(self.llm, "model_name", None) or getattr(self.llm, "model", None)
+
+    @property
+    def _llm_type(self) -> str:
+        return f"stepcache-{self.llm._llm_type}"
+
+    @property
+    def _identifying_params(self) -> dict[str, Any]:
+        return {"llm": self.llm._llm_type, **dict(self.llm._identifying_params)}
+
+    def _get_invocation_params(
+        self, stop: list[str] | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        params = self.llm._get_invocation_params(stop=stop, **{**self.llm_kwargs, **kwargs})
+        return {**params, "_type": self._llm_type}
+
+    def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
+        return self.llm._get_ls_params(stop=stop, **{**self.llm_kwargs, **kwargs})
+
+    def _resolve_model_profile(self) -> Any:
+        return self.llm.profile
+
+    def _combine_llm_outputs(self, llm_outputs: list[dict[str, Any] | None]) -> dict[str, Any]:
+        return self.llm._combine_llm_outputs(llm_outputs)
+
+    def get_token_ids(self, text: str) -> list[int]:
+        return self.llm.get_token_ids(text)
+
+    def get_num_tokens(self, text: str) -> int:
+        return self.llm.get_num_tokens(text)
+
+    def get_num_tokens_from_messages(
+        self, messages: list[BaseMessage], tools: Sequence[Any] | None = None, **kwargs: Any
+    ) -> int:
+        return self.llm.get_num_tokens_from_messages(messages, tools, **kwargs)
+
+    def bind_tools(
+        self,
+        tools: Sequence[dict[str, Any] | type | Callable[..., Any] | Any],
+        *,
+        tool_choice: str | None = None,
+        **kwargs: Any,
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        if tool_choice is not None:
+            kwargs["tool_choice"] = tool_choice
+        bound = self.llm.bind_tools(tools, **kwargs)
+        return cast("Runnable[LanguageModelInput, AIMessage]", _rebound(bound, self.llm, self))
+
+    def with_structured_output(
+        self, schema: Any, *, include_raw: bool = False, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, Any]:
+        structured = self.llm.with_structured_output(schema, include_raw=include_raw, **kwargs)
+        return cast("Runnable[LanguageModelInput, Any]", _rebound(structured, self.llm, self))
+
+    # --- answering -----------------------------------------------------------------------------
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        request, control, kwargs = self._asked(messages, stop, kwargs)
+        backend = self._backend(ChatModelBackend, messages, stop, run_manager, kwargs)
+        outcome = self.engine.resolve(request, backend=backend, control=control)
+        return _answered(outcome, backend.result)
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        request, control, kwargs = self._asked(messages, stop, kwargs)
+        backend = self._backend(AsyncChatModelBackend, messages, stop, run_manager, kwargs)
+        outcome = await self.engine.aresolve(request, backend=backend, control=control)
+        return _answered(outcome, backend.result)
+
+    def _stream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> Iterator[ChatGenerationChunk]:
+        request, control, kwargs = self._asked(messages, stop, kwargs)
+        backend = self._backend(ChatModelBackend, messages, stop, None, kwargs)
+        chunks = _Chunks()
+        for piece in self.engine.stream(request, backend=backend, control=control):
+            yield from chunks.take(piece)
+
+    async def _astream(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        request, control, kwargs = self._asked(messages, stop, kwargs)
+        backend = self._backend(AsyncChatModelBackend, messages, stop, None, kwargs)
+        chunks = _Chunks()
+        pieces = self.engine.astream(request, backend=backend, control=control)
+        try:
+            async for piece in pieces:
+                for chunk in chunks.take(piece):
+                    yield chunk
+        finally:
+            await pieces.aclose()
+
+    def _asked(
+        self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
+    ) -> tuple[Request, Control, dict[str, Any]]:
+        """The request, what the call asks of the cache, and the arguments for the model."""
+        kwargs = {**self.llm_kwargs, **kwargs}
+        control = kwargs.pop("stepcache", None)
+        if control is None:
+            control = Control()
+        elif isinstance(control, dict):
+            control = Control(**control)
+        contract, rest = contract_of(kwargs)
+        rest.pop("stream", None)
+        request = Request(
+            messages=neutral_messages(messages),
+            params={"model": identity_of(self.llm), "stop": stop, **rest},
+            contract=contract,
+        )
+        return request, control, kwargs
+
+    def _backend(
+        self,
+        kind: type[Any],
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        run_manager: Any,
+        kwargs: dict[str, Any],
+    ) -> Any:
+        return kind(
+            self.llm,
+            messages,
+            stop=stop,
+            run_manager=run_manager,
+            kwargs=kwargs,
+            prefill=self.prefill,
+            constrain=self.constrain,
+        )
+
+
+def _answered(outcome: Outcome, result: ChatResult | None) -> ChatResult:
+    """The model's own result where its answer is what is served, else a fresh message."""
+    if result is not None and _is_own(outcome, result):
+        first = result.generations[0].message
+        first.response_metadata = {**first.response_metadata, "stepcache": outcome.summary()}
+        if outcome.spent.calls > 1 and isinstance(first, AIMessage):
+            first.usage_metadata = usage_metadata(outcome.spent)
+        return result
+    message, info = message_from(outcome)
+    return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
+
+
+def _is_own(outcome: Outcome, result: ChatResult) -> bool:
+    if outcome.route not in ("miss", "skip", "bypass") or not result.generations:
+        return False
+    if len(result.generations) > 1 or outcome.text == "":
+        return True
+    return str(result.generations[0].message.text) == outcome.text
+
+
+class _Chunks:
+    """Turns the engine's pieces into LangChain's chunks, the metadata on the last one only.
+
+    Strings and token counts of chunks are concatenated and added by whoever joins them, so each
+    may be said once. One chunk is held back, to be the last.
+    """
+
+    def __init__(self) -> None:
+        self._held: ChatGenerationChunk | None = None
+
+    def take(self, piece: Delta | Step | Outcome) -> Iterator[ChatGenerationChunk]:
+        if isinstance(piece, Outcome):
+            yield from self._last(piece)
+            return
+        if isinstance(piece, Delta):
+            if self._held is not None:
+                yield self._held
+            self._held = cast("ChatGenerationChunk", piece.payload)
+            return
+        yield ChatGenerationChunk(message=AIMessageChunk(content=piece.text))
+
+    def _last(self, outcome: Outcome) -> Iterator[ChatGenerationChunk]:
+        if self._held is not None:
+            last = self._held.message
+            last.response_metadata = {**last.response_metadata, "stepcache": outcome.summary()}
+            yield self._held
+            return
+        message, info = message_from(outcome)
+        more = message.tool_calls or message.content != outcome.text
+        calls = [
+            {
+                "name": call["name"],
+                "args": _json(call["args"]),
+                "id": call["id"],
+                "index": index,
+                "type": "tool_call_chunk",
+            }
+            for index, call in enumerate(message.tool_calls)
+        ]
+        whole = message.content if more and not outcome.steps else ""
+        yield ChatGenerationChunk(
+            message=AIMessageChunk(
+                content=whole,
+                tool_call_chunks=cast("Any", calls),
+                additional_kwargs=message.additional_kwargs,
+                response_metadata=message.response_metadata,
+                usage_metadata=message.usage_metadata,
+                chunk_position="last",
+            ),
+            generation_info=info,
+        )
+
+
+def _json(value: Any) -> str:
+    import json
+
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _rebound(runnable: Any, old: BaseChatModel, new: BaseChatModel) -> Any:
+    """Swap the wrapped model for the wrapper in what its own ``bind_tools`` and
+    ``with_structured_output`` return, so that the provider's parsers are kept."""
+    if runnable is old:
+        return new
+    if isinstance(runnable, RunnableBinding):
+        bound = _rebound(runnable.bound, old, new)
+        return runnable.model_copy(update={"bound": bound})
+    if isinstance(runnable, RunnableSequence):
+        steps = [_rebound(step, old, new) for step in runnable.steps]
+        return RunnableSequence(*steps, name=runnable.name)
+    if isinstance(runnable, RunnableParallel):
+        return RunnableParallel(
+            {key: _rebound(step, old, new) for key, step in runnable.steps__.items()}
+        )
+    return runnable
