@@ -94,6 +94,11 @@ class VectorIndex:
     def __contains__(self, number: int) -> bool:
         return number in self._slots
 
+    def numbers(self) -> list[int]:
+        """The ids of all vectors now in the index."""
+        with self._lock:
+            return list(self._ids)
+
     def add(self, number: int, vector: Vector) -> None:
         """Keep a vector; one under the same id is replaced.
 

@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepcache.stores._memory import MemoryStore
+    from stepcache.stores._open import open_store
+    from stepcache.stores._sqlite import SQLiteStore
 
-__all__ = ["MemoryStore"]
+__all__ = ["MemoryStore", "SQLiteStore", "open_store"]
 
-_HOMES = {"MemoryStore": "stepcache.stores._memory"}
+_HOMES = {
+    "MemoryStore": "stepcache.stores._memory",
+    "SQLiteStore": "stepcache.stores._sqlite",
+    "open_store": "stepcache.stores._open",
+}
 
 
 def __getattr__(name: str) -> Any:

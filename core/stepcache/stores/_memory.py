@@ -110,7 +110,7 @@ class MemoryStore:
         Args:
             vector: float32 array of shape (dimension,), or None to keep it out of searches.
             fingerprint: Of the embedder that made the vector.
-            ttl: Seconds it may be served from now; None keeps it.
+            ttl: Seconds it may be served from now; None leaves ``entry.expires`` as it is.
 
         Raises:
             StoreError: A vector or a ``ttl`` that does not fit, or the store is closed. Nothing
