@@ -1,0 +1,171 @@
+"""Reading a list of keys out of a prompt: "with keys name, age and email", templates, bullets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from stepcache.tasks.json_answer._members import members
+from stepcache.tasks.json_answer._words import INSTRUCTION_VERBS, NOT_KEYS, NUMBERS
+
+__all__ = ["KeyList", "count_agrees", "read_list", "read_template"]
+
+_MAX_KEYS = 200
+_QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|`([^`\n]{1,200})`|'([^'\n]{1,200})'|“([^“”\n]{1,200})”")
+_BARE = re.compile(r"[^\W\d][\w-]{0,80}(?:\.[\w-]{1,80}){0,4}")
+_NOTE = re.compile(r"\s{0,3}\(([^()\n]{1,300})\)")
+_AND = re.compile(
+    r"\s{0,3},?\s{1,3}(?:and|plus)\s{1,3}(?:the\s{1,3})?|\s{0,3}&\s{0,3}", re.IGNORECASE
+)
+_COMMA = re.compile(r"\s{0,3},\s{0,40}")
+_CLOSING = re.compile(
+    r"\s{0,3},?\s{1,3}(?:and\s+)?(?:nothing\s+else|no\s+others?|no\s+other\s+keys|only)(?=\s{0,3}(?:[.;!]|$))",
+    re.IGNORECASE,
+)
+_END = re.compile(r"\s{0,40}(?:$|[.;:!?)\]}\n](?![\w]))")
+_WORD = re.compile(r"[ \t]+([^\W\d_][\w'\u2019]*)")
+_BULLET = re.compile(
+    r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+[\"`'*]{0,3}([^\W\d][\w.-]{0,80})[\"`'*]{0,3}"
+    r"(?:[ \t]*(?:[:–—(]|-[ \t])[ \t]*([^\n]{1,500}))?[ \t]*(?:\n|$)"
+)
+_EMPTY = re.compile(r"[\s._…\-\"'<>]*")
+
+
+@dataclass(frozen=True, slots=True)
+class KeyList:
+    """Keys in the order they are named."""
+
+    keys: tuple[str, ...]
+    stop: int
+    """Where the list ends in the text."""
+    readable: bool = True
+    """False: this looked like a list of keys and could not be read to its end."""
+    certain: bool = True
+    """False for a single bare word, which only an explicit "keys" makes a key."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """What is said of single keys, verbatim: "(integer)"."""
+
+
+def read_list(text: str, at: int) -> KeyList | None:
+    """The list that starts at ``at``, or None when no key stands there."""
+    bullets = _bullets(text, at)
+    if bullets is not None:
+        return bullets
+    keys: list[str] = []
+    notes: dict[str, str] = {}
+    quoted_any = False
+    while len(keys) < _MAX_KEYS:
+        item = _item(text, at)
+        if item is None:
+            return _finished(keys, notes, at, quoted_any) if keys else None
+        key, after, quoted = item
+        note = _NOTE.match(text, after)
+        end = note.end() if note else after
+        if not quoted and not note and not _closed(text, end):
+            return KeyList((), end, readable=False)
+        quoted_any = quoted_any or quoted
+        keys.append(key)
+        if note:
+            notes[key] = note.group(1).strip()
+        if closing := _CLOSING.match(text, end):
+            return _finished(keys, notes, closing.end(), quoted_any)
+        separator = _AND.match(text, end) or _COMMA.match(text, end)
+        if separator is None or not _goes_on(text, separator.end()):
+            return _finished(keys, notes, end, quoted_any)
+        at = separator.end()
+    return KeyList((), at, readable=False)
+
+
+def read_template(text: str, start: int) -> KeyList | None:
+    """The keys of a template such as ``{"name": ..., "age": "<years>"}`` that starts at ``start``.
+
+    It need not be JSON. What its values say is kept as notes; empty slots say nothing.
+    """
+    stop = _balanced(text, start)
+    if stop is None:
+        return None
+    body = text[start:stop]
+    found = members(body)
+    if not found or len(found) > _MAX_KEYS:
+        return None
+    keys = tuple(dict.fromkeys(m.key for m in found))
+    notes = {}
+    for member in found:
+        said = body[member.value_start : member.stop]
+        bare = said.strip("\"'<> ").casefold()
+        if not _EMPTY.fullmatch(said) and bare not in (member.key.casefold(), "null"):
+            notes[member.key] = said
+    return KeyList(keys, stop, notes=notes)
+
+
+def count_agrees(word: str | None, keys: tuple[str, ...]) -> bool:
+    """Whether "three" (or "3") is how many keys follow; no word agrees with any number."""
+    if word is None:
+        return True
+    number = NUMBERS.get(word.casefold(), int(word) if word.isdecimal() else None)
+    return number == len(keys)
+
+
+def _bullets(text: str, at: int) -> KeyList | None:
+    line = text.rfind("\n", 0, at) + 1
+    if text[line:at].strip():
+        return None
+    keys: list[str] = []
+    notes: dict[str, str] = {}
+    at = line
+    while (match := _BULLET.match(text, at)) and len(keys) < _MAX_KEYS and match.end() > at:
+        keys.append(match.group(1))
+        if match.group(2):
+            notes[match.group(1)] = match.group(2).strip()
+        at = match.end()
+    return KeyList(tuple(dict.fromkeys(keys)), at, notes=notes) if keys else None
+
+
+def _item(text: str, at: int) -> tuple[str, int, bool] | None:
+    if quoted := _QUOTED.match(text, at):
+        return next(g for g in quoted.groups() if g is not None), quoted.end(), True
+    bare = _BARE.match(text, at)
+    if bare is None:
+        return None
+    word = bare.group().rstrip("-")
+    end = bare.start() + len(word)
+    if word.casefold() in NOT_KEYS and text[end : end + 1] != ",":
+        return None
+    return word, end, False
+
+
+def _closed(text: str, at: int) -> bool:
+    """Whether a bare key may end at ``at``: no ordinary word follows it."""
+    if _END.match(text, at) or _COMMA.match(text, at) or _AND.match(text, at):
+        return True
+    word = _WORD.match(text, at)
+    return word is not None and word.group(1).casefold() in NOT_KEYS
+
+
+def _goes_on(text: str, at: int) -> bool:
+    item = _item(text, at)
+    if item is None:
+        return False
+    key, after, quoted = item
+    follows = _WORD.match(text, after)
+    verb = key.casefold() in INSTRUCTION_VERBS and follows is not None
+    return quoted or not verb
+
+
+def _finished(keys: list[str], notes: dict[str, str], stop: int, quoted: bool) -> KeyList:
+    unique = tuple(dict.fromkeys(keys))
+    if len(unique) < len(keys):
+        return KeyList((), stop, readable=False)
+    return KeyList(unique, stop, certain=quoted or len(unique) > 1, notes=notes)
+
+
+_MARKS = re.compile(r'"(?:[^"\\\n]++|\\.)*+"?|[{}]', re.DOTALL)
+
+
+def _balanced(text: str, start: int) -> int | None:
+    depth = 0
+    for match in _MARKS.finditer(text, start, start + 20_000):
+        depth += {"{": 1, "}": -1}.get(match.group(), 0)
+        if depth == 0:
+            return match.end()
+    return None

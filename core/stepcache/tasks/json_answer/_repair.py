@@ -1,0 +1,115 @@
+"""Deterministic repair of damaged JSON: layout only, never content.
+
+Whatever a repair yields must spell, sign for sign and in order, what the damaged text spells once
+quotes, backslashes, brackets, commas, colons and white space are set aside. So no key or value is
+made up, none is lost, and a text that was cut off stays broken.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from stepcache.tasks.json_answer._extract import Found, Refused, damage, extract
+
+__all__ = ["repaired"]
+
+_MAX_CHARS = 100_000
+_LAYOUT = re.compile(r"[\s\"'“”„‘’`\\{}\[\]:,]+")
+_EMPTY = re.compile(r"\"\"|''|\[\s{0,20}\]|\{\s{0,20}\}")
+_BRACKET = re.compile(r"[\[\]{}]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)([A-Za-z]*+)", re.DOTALL)
+_DOUBTFUL_ESCAPE = re.compile(r"(?:[^\\]|^)(?:\\\\)*+\\[nrt][a-z]")
+
+
+def repaired(text: str) -> str | None:
+    """A strict JSON text that says what the damaged one says, or None where that is in doubt."""
+    if len(text) > _MAX_CHARS:
+        return None
+    found = extract(text)
+    if isinstance(found, Found):
+        return _redoubled(text) if found.damage else None
+    if found.code != "broken-json":
+        return None
+    region = _region(text)
+    if region is None:
+        return None
+    return _redoubled(text) or _relaid(region)
+
+
+def _region(text: str) -> str | None:
+    """From the first bracket to the last, when that is one value: closed at its end, not before."""
+    brackets = list(_BRACKET.finditer(text))
+    if not brackets or brackets[0].group() not in "[{":
+        return None
+    depth = 0
+    for number, match in enumerate(brackets):
+        depth += 1 if match.group() in "[{" else -1
+        if depth < 0 or (depth == 0 and number < len(brackets) - 1):
+            return None
+    if depth:
+        return None
+    return text[brackets[0].start() : brackets[-1].end()]
+
+
+def _redoubled(text: str) -> str | None:
+    """LaTeX and other single backslashes doubled, when that alone makes the text strict JSON.
+
+    In such a text a line break written right before a small letter may as well be a command no
+    list knows; then nothing is repaired.
+    """
+
+    def double(match: re.Match[str]) -> str:
+        sign = match.group(1)
+        known = sign in '"\\/bfnrt' or len(sign) == 5
+        if known and damage(match.group()) is None:
+            return match.group()
+        return "\\" + match.group()
+
+    new = _ESCAPE.sub(double, text)
+    if new == text or _DOUBTFUL_ESCAPE.search(new):
+        return None
+    found = extract(new)
+    return new if isinstance(found, Found) and found.damage is None else None
+
+
+def _relaid(region: str) -> str | None:
+    if "\\" in region:
+        return None
+    import json_repair
+
+    try:
+        value = json_repair.loads(region, skip_json_loads=True)
+        new = json.dumps(value, ensure_ascii=region.isascii(), indent=2, allow_nan=False)
+    except Exception:  # noqa: BLE001 - a third-party parser on hostile text: no repair, no harm
+        return None
+    if not isinstance(value, dict if region[0] == "{" else list):
+        return None
+    if _spelt(region) != _spelt(json.dumps(value, ensure_ascii=False)) or _CONTROL.search(region):
+        return None
+    if len(_EMPTY.findall(region)) != _empties(value):
+        return None
+    return None if isinstance(extract(new), Refused) else new
+
+
+def _spelt(text: str) -> str:
+    """What a text says without its layout; Python's and JavaScript's words count as JSON's."""
+    said = _LAYOUT.sub(" ", text.replace("\\n", " ").replace("\\t", " ")).split()
+    words = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
+    return "".join(words.get(word, word) for word in said)
+
+
+def _empties(value: Any) -> int:
+    count, stack = 0, [value]
+    while stack:
+        item = stack.pop()
+        if item in ("", [], {}):
+            count += 1
+        elif isinstance(item, dict):
+            count += "" in item
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+    return count
