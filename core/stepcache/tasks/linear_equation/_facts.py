@@ -1,0 +1,87 @@
+"""What a step may say without an equation: the numbers and terms that follow from the request.
+
+A number in a sentence ("subtract 3", "the coefficient is 2") is a claim about the request. It is
+accepted only if it is one of the request's own numbers or of those its solution runs through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from stepcache.tasks.linear_equation._algebra import Quotient
+from stepcache.tasks.linear_equation._problem import Problem
+
+__all__ = ["Facts", "gather"]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Numbers, without their signs except where said, that follow from a request."""
+
+    numbers: frozenset[Fraction]
+    """Everything that may be mentioned."""
+    coefficients: frozenset[Fraction]
+    """Of the asked unknown."""
+    constants: frozenset[Fraction]
+    addends: frozenset[Fraction]
+    """Signed constants of the sides: what may be subtracted from both."""
+    slopes: frozenset[Fraction]
+    """Signed coefficients of the sides: how many unknowns may be subtracted from both."""
+    factors: frozenset[Fraction]
+    """What both sides may be divided or multiplied by."""
+
+    def mentions(self, value: Fraction) -> bool:
+        return abs(value) in self.numbers
+
+    def term(self, side: Quotient, unknown: str) -> bool:
+        """Whether ``2x`` or ``2x + 3`` is a part of the request or of its reduced forms."""
+        if side.bottom.value != 1 or side.top.degree > 1:
+            return False
+        slope, rest = side.top.coefficient(unknown), side.top.coefficient()
+        return abs(slope) in self.coefficients and (not rest or abs(rest) in self.constants)
+
+
+def gather(problem: Problem) -> Facts:
+    """The facts of a problem."""
+    if problem.simple:
+        return _simple(problem)
+    numbers: set[Fraction] = {abs(v) for v in problem.known.values()}
+    for pair in problem.equations:
+        for side in pair:
+            numbers.update(abs(c) for poly in (side.top, side.bottom) for _, c in poly.terms)
+    parts = _with_parts(numbers) | {Fraction(1)}
+    every = frozenset(parts)
+    signed = frozenset(n * s for n in parts for s in (1, -1))
+    return Facts(every, every, every, signed, signed, every)
+
+
+def _simple(problem: Problem) -> Facts:
+    a, b, c, d = problem.parts()
+    coefficients = {abs(a), abs(c), abs(a - c), Fraction(1)} - {Fraction(0)}
+    constants = {abs(b), abs(d), abs(d - b), Fraction(0)}
+    if problem.value is not None:
+        constants.add(abs(problem.value))
+    ratios = {abs(rest / slope) for slope, rest in ((a, b), (c, d)) if slope}
+    factors = _with_parts(coefficients | constants) - {Fraction(0)}
+    if b and d and a and not c:
+        factors.add(abs(a))
+    numbers = _with_parts(coefficients | constants) | ratios
+    if problem.value is not None:
+        numbers |= {abs(a * problem.value), abs(c * problem.value)}
+    shared = {f for f in factors if f in _with_parts(coefficients)}
+    denominators = {Fraction(n.denominator) for n in coefficients | constants}
+    return Facts(
+        numbers=frozenset(numbers),
+        coefficients=frozenset(coefficients),
+        constants=frozenset(constants),
+        addends=frozenset((b, d)),
+        slopes=frozenset((a, c)),
+        factors=frozenset(shared | denominators),
+    )
+
+
+def _with_parts(numbers: set[Fraction]) -> set[Fraction]:
+    """The numbers, and the numerators and denominators of those that are no whole numbers."""
+    parts = {Fraction(p) for n in numbers for p in (abs(n.numerator), n.denominator)}
+    return numbers | {p for p in parts if p != 1} | {n for n in numbers if n == 1}

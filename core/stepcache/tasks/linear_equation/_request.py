@@ -1,0 +1,267 @@
+"""A prompt to constraints, or the reason why it is not ours. Never guesses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stepcache._difference import content
+from stepcache._types import Constraints, Declined, Span
+from stepcache.tasks.linear_equation._algebra import Poly, Quotient, Unreadable, symbol
+from stepcache.tasks.linear_equation._lex import Token, lex
+from stepcache.tasks.linear_equation._parse import expression, sides
+from stepcache.tasks.linear_equation._problem import Equation, Problem, encode, make_problem
+from stepcache.tasks.linear_equation._scan import Run, scan
+from stepcache.tasks.linear_equation._words import ASKING, NEUTRAL, STRUCTURE, STYLES, words
+
+__all__ = ["read_request"]
+
+_MAX_CHARS = 8_000
+_MAX_CONTENT = 12
+"""Words beyond the neutral ones above which an equation stands inside some other task."""
+_NUMBERED = re.compile(
+    r"\s{0,8}(?:[(\[]?(?:Q|q|No\.?|\#)?\s?\d{1,3}(?:[.):\u3001\uff0e\uff09\]]|\s[-\u2013](?=\s[^\W\d_]{2}))(?!\d))"
+)
+_ASK_BEFORE = words(
+    "for of find determine compute calculate isolate is what evaluate value get variable unknown",
+    "de para von für nach pour per voor naar переменную po 求",
+)
+_CONNECTORS = frozenset(("or", "o", "oder", "ou", "not", "isn't", "\u6216"))
+
+
+@dataclass
+class _Reading:
+    """What was found so far."""
+
+    equations: list[Equation] = field(default_factory=list)
+    functions: dict[str, tuple[str, Quotient]] = field(default_factory=dict)
+    letters: set[str] = field(default_factory=set)
+    nonzero: list[Poly] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    mentions: list[Run] = field(default_factory=list)
+    pending: Run | None = None
+    """The name of ``Let NAME be``, until its value comes."""
+    written: int = 0
+    """Equations as written, definitions of functions included."""
+
+
+def read_request(text: str, task: str, version: str) -> Constraints | Declined:
+    """The constraints of a prompt, or the reason for declining. Never raises on any text."""
+    if len(text) > _MAX_CHARS:
+        return Declined(reason=f"longer than {_MAX_CHARS} characters")
+    if "=" not in text and "\uff1d" not in text:
+        return Declined(reason="there is no equation")
+    try:
+        return _read(text, task, version)
+    except Unreadable as error:
+        return Declined(reason=str(error))
+
+
+def _read(text: str, task: str, version: str) -> Constraints:
+    reading = _Reading()
+    style, style_spans = _style(text)
+    numbered = _NUMBERED.match(text)
+    begin = numbered.end() if numbered else 0
+    if numbered:
+        reading.spans.append(Span(start=0, stop=begin, name="question-number"))
+    tokens = [
+        Token("stop", "", t.start, t.stop) if _inside(t.start, style_spans) else t
+        for t in lex(text)
+        if t.start >= begin
+    ]
+    for run in scan(tokens):
+        _take(run, reading)
+    reading.spans += _markup(tokens, reading.spans)
+    if reading.pending is not None:
+        raise Unreadable("a definition without its value")
+    if not reading.equations:
+        raise Unreadable("there is no equation")
+    if not reading.letters:
+        raise Unreadable("there is no unknown")
+    unknown = _asked(reading)
+    spans = tuple(sorted([*reading.spans, *style_spans], key=lambda s: s.start))
+    rest = content(text, spans, NEUTRAL)
+    _judge_rest(rest, text, spans, reading)
+    problem = make_problem(unknown, reading.equations, style, reading.nonzero)
+    return _constraints(problem, spans, not rest, task, version)
+
+
+def _constraints(
+    problem: Problem, spans: tuple[Span, ...], whole: bool, task: str, version: str
+) -> Constraints:
+    return Constraints(task=task, version=version, values=encode(problem), spans=spans, whole=whole)
+
+
+def _style(text: str) -> tuple[str, list[Span]]:
+    found = [(name, match) for name, pattern in STYLES for match in pattern.finditer(text)]
+    names = {name for name, _ in found}
+    if len(names) > 1:
+        raise Unreadable("the request demands steps and the bare answer at once")
+    spans: list[Span] = []
+    for name, match in sorted(found, key=lambda f: f[1].start()):
+        if not spans or match.start() >= spans[-1].stop:
+            spans.append(Span(start=match.start(), stop=match.end(), name=f"style-{name}"))
+    return (names.pop() if names else ""), spans
+
+
+def _markup(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:
+    """Blanks and commands that stand outside of what was read."""
+    return [
+        Span(start=t.start, stop=t.stop, name="markup")
+        for t in tokens
+        if ((t.kind == "blank" and t.text[0] == "_") or (t.kind == "mark" and t.text[0] == "\\"))
+        and not _inside(t.start, spans)
+    ]
+
+
+def _inside(at: int, spans: Sequence[Span]) -> bool:
+    return any(s.start <= at < s.stop for s in spans)
+
+
+def _take(run: Run, reading: _Reading) -> None:
+    if run.bad is not None:
+        raise Unreadable(f"{run.bad.text!r} is not part of a linear equation")
+    if run.single is not None and run.equals <= 1:
+        _take_letter(run, reading)
+        return
+    if run.glued:
+        raise Unreadable("a word stands against the equation")
+    if run.equals == 0:
+        _take_expression(run, reading)
+        return
+    if run.equals > 1:
+        raise Unreadable("a chain of equations")
+    if any(t.kind == "blank" for t in run.tokens):
+        raise Unreadable("an equation with a blank")
+    _take_equation(run, reading)
+
+
+def _take_letter(run: Run, reading: _Reading) -> None:
+    """A letter alone, with or without ``= ?`` behind it."""
+    if run.before[-1:] == ("let",) and run.after == "be":
+        reading.pending = run
+        return
+    if run.glued:
+        return  # part of a word: it stays in the residue
+    reading.mentions.append(run)
+
+
+def _take_expression(run: Run, reading: _Reading) -> None:
+    if reading.pending is not None:
+        name = reading.pending.single or ""
+        value = expression(run.tokens, reading.functions)
+        _add(reading, symbol(name), value, {name, *_names(run, reading)})
+        reading.spans.append(Span(start=reading.pending.start, stop=run.stop, name="definition"))
+        reading.pending = None
+        return
+    if run.letters:
+        raise Unreadable("an expression besides the equation")
+    raise Unreadable("a number besides the equation")
+
+
+def _take_equation(run: Run, reading: _Reading) -> None:
+    reading.written += 1
+    reading.spans.append(Span(start=run.start, stop=run.stop, name="equation"))
+    if run.before[-1:] == ("let",) and _is_function(run):
+        name, parameter = run.tokens[0].text, run.tokens[2].text
+        body = expression(run.tokens[5:], reading.functions)
+        if body.symbols - {parameter} or name in reading.functions:
+            raise Unreadable("a function of more than its parameter")
+        reading.functions[name] = (parameter, body)
+        return
+    left, right = sides(run.tokens, reading.functions)
+    _add(reading, left, right, _names(run, reading))
+
+
+def _is_function(run: Run) -> bool:
+    kinds = [t.kind for t in run.tokens[:5]]
+    return kinds == ["letter", "open", "letter", "close", "eq"]
+
+
+def _names(run: Run, reading: _Reading) -> set[str]:
+    return {
+        t.text
+        for i, t in enumerate(run.tokens)
+        if t.kind == "letter" and not (t.text in reading.functions and run.tokens[i + 1 : i + 2])
+    }
+
+
+def _add(reading: _Reading, left: Quotient, right: Quotient, letters: set[str]) -> None:
+    reading.equations.append((left, right))
+    reading.letters |= letters
+    reading.nonzero += [p for p in (*left.forbidden, *right.forbidden) if p.symbols]
+
+
+def _asked(reading: _Reading) -> str:
+    """The letter whose value is asked; its mentions become spans."""
+    folded: dict[str, list[str]] = {}
+    for letter in sorted(reading.letters):
+        folded.setdefault(letter.casefold(), []).append(letter)
+    asked: list[str] = []
+    for run, name in _mentioned(reading):
+        names = [name] if name in reading.letters else folded.get(name.casefold(), [])
+        marked = (
+            run.equals
+            or run.tokens[0].maths
+            or (run.before[-1:] and (run.before[-1] in _ASK_BEFORE))
+        )
+        if len(names) == 1:
+            reading.spans.append(Span(start=run.start, stop=run.stop, name="unknown"))
+            if marked or len(reading.letters) == 1:
+                asked.append(names[0])
+        elif marked and run.before[-1:] != ("a",):
+            raise Unreadable(f"{name} is asked, and no equation has it")
+    if len(reading.letters) == 1:
+        return next(iter(reading.letters))
+    return _choose(asked, reading)
+
+
+def _choose(asked: list[str], reading: _Reading) -> str:
+    if len(reading.equations) == 1:
+        raise Unreadable("the equation has other letters")
+    strong = [
+        name
+        for run, name in _mentioned(reading)
+        if name in reading.letters
+        and (run.equals or (run.before[-1:] and run.before[-1] in _ASK_BEFORE))
+        and not _with_respect(run)
+    ]
+    names = set(strong) or set(asked)
+    if len(names) != 1:
+        raise Unreadable("it is not clear which letter is asked")
+    return names.pop()
+
+
+def _with_respect(run: Run) -> bool:
+    aside = run.before[-2:] in (("solution", "for"), ("solutions", "for"))
+    return aside or run.before[-3:] in (("with", "respect", "to"), ("in", "terms", "of"))
+
+
+def _mentioned(reading: _Reading) -> Iterator[tuple[Run, str]]:
+    for run in reading.mentions:
+        name = run.single
+        if name is not None:
+            yield run, name
+
+
+def _judge_rest(rest: tuple[str, ...], text: str, spans: Sequence[Span], reading: _Reading) -> None:
+    """Decline an equation that only decorates another kind of task."""
+    found = {w.casefold() for w in rest}
+    if found & _CONNECTORS:
+        raise Unreadable(f"the wording is not understood: {sorted(found & _CONNECTORS)[0]!r}")
+    if any(any(c.isdecimal() for c in w) for w in found):
+        raise Unreadable("there are numbers besides the equation")
+    if len(rest) > _MAX_CONTENT:
+        raise Unreadable("the equation is part of a longer text")
+    several = len(reading.equations) + len(reading.functions) > 1
+    if several and not found <= STRUCTURE:
+        stranger = sorted(found - STRUCTURE)[0]
+        raise Unreadable(f"several equations, and {stranger!r} between them is not understood")
+    if rest and not _asks(text, spans):
+        raise Unreadable("nothing asks for the solution")
+
+
+def _asks(text: str, spans: Sequence[Span]) -> bool:
+    found = {w.casefold() for w in content(text, spans, frozenset())}
+    return bool(found & ASKING)

@@ -1,0 +1,208 @@
+"""Where the mathematics stands in a text: runs of tokens between words and sentence signs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stepcache.tasks.linear_equation._lex import Token, lex
+
+__all__ = ["Run", "runs", "scan"]
+
+_ARTICLES = frozenset("aAI")
+_PARTICLES = frozenset("àÀéÉвВиИсСкКоОаАяЯ")  # Romance and Cyrillic words of one letter
+_MATHS = frozenset(("number", "letter", "op", "eq", "open", "close", "frac", "blank", "bad"))
+_ASK_BEFORE = frozenset(("let", "for", "of", "find", "determine", "isolate", "compute"))
+_ASK_AFTER = frozenset(
+    ("be", "in", "that", "if", "when", "such", "satisfies", "given", "where", "from")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A maximal run of mathematical tokens, with the words around it."""
+
+    tokens: tuple[Token, ...]
+    before: tuple[str, ...]
+    """Casefolded words and stops since the run before, nearest last."""
+    after: str
+    """The word or stop that follows at once; empty at the end."""
+    glued: bool
+    """A word touches it without a space, so it may be part of a longer name."""
+    boxed: bool = False
+    """It stands in ``\\boxed{}``."""
+
+    @property
+    def start(self) -> int:
+        return self.tokens[0].start
+
+    @property
+    def stop(self) -> int:
+        return self.tokens[-1].stop
+
+    @property
+    def equals(self) -> int:
+        """How many equals signs it holds."""
+        return sum(t.kind == "eq" for t in self.tokens)
+
+    @property
+    def letters(self) -> frozenset[str]:
+        return frozenset(t.text for t in self.tokens if t.kind == "letter")
+
+    @property
+    def has_digits(self) -> bool:
+        return any(t.kind == "number" for t in self.tokens)
+
+    @property
+    def bad(self) -> Token | None:
+        return next((t for t in self.tokens if t.kind == "bad"), None)
+
+    @property
+    def single(self) -> str | None:
+        """The letter, when the run is nothing but one."""
+        bare = [t for t in self.tokens if t.kind not in ("blank", "eq")]
+        return bare[0].text if len(bare) == 1 and bare[0].kind == "letter" else None
+
+
+def runs(text: str) -> tuple[Run, ...]:
+    """The mathematical runs of a text, in order. Linear in its length; never raises."""
+    return scan(lex(text))
+
+
+def scan(tokens: Sequence[Token]) -> tuple[Run, ...]:
+    """The mathematical runs among tokens."""
+    found: list[Run] = []
+    words: list[str] = []
+    current: list[Token] = []
+    previous: Token | None = None
+    for index, token in enumerate(tokens):
+        if token.kind in _MATHS and not _prose(tokens, index):
+            current.append(token)
+            continue
+        if token.kind == "mark" and _joins(tokens, index):
+            continue
+        if current:
+            words = _close(current, words, previous, token, found)
+            current = []
+        if token.kind != "mark":
+            words.append(token.text.casefold())
+        previous = token
+    if current:
+        _close(current, words, previous, None, found)
+    return tuple(found)
+
+
+def _joins(tokens: Sequence[Token], index: int) -> bool:
+    """``$x$ = 5``: a border of mathematics with an equals sign on one of its sides."""
+    if index == 0 or index + 1 == len(tokens) or tokens[index].text in ("\\begin", "\\end"):
+        return False
+    before, after = tokens[index - 1], tokens[index + 1]
+    return (after.kind == "eq" and before.kind in _MATHS) or (
+        before.kind == "eq" and after.kind in _MATHS
+    )
+
+
+def _close(
+    current: list[Token],
+    words: list[str],
+    previous: Token | None,
+    following: Token | None,
+    found: list[Run],
+) -> list[str]:
+    """Keep a finished run; returns the words to go on with."""
+    trimmed = _trimmed(current)
+    if not trimmed:
+        return words
+    glued = bool(
+        (previous and previous.kind == "word" and previous.stop == trimmed[0].start)
+        or (following and following.kind == "word" and following.start == trimmed[-1].stop)
+    )
+    if glued and previous and previous.kind == "word" and not previous.text.isascii():
+        glued = False  # scripts without spaces
+    if glued and following and following.kind == "word" and not following.text.isascii():
+        glued = bool(previous and previous.kind == "word" and previous.stop == trimmed[0].start)
+    boxed = previous is not None and previous.text == "\\boxed"
+    after = following.text.casefold() if following else ""
+    found.append(Run(tuple(trimmed), tuple(words[-_NEAR:]), after, glued, boxed))
+    return []
+
+
+def _prose(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token that could be mathematics is a word or a sign of the sentence."""
+    token = tokens[index]
+    before = tokens[index - 1] if index else None
+    after = tokens[index + 1] if index + 1 < len(tokens) else None
+    if token.kind == "letter":
+        return _article(token, before, after)
+    if token.kind == "op" and token.text in "-*":
+        # A dash with spaces on both sides after a word belongs to the sentence; so does a bullet.
+        free_left = before is None or before.kind in ("word", "stop")
+        free_right = after is None or after.spaced or after.kind in ("word", "stop", "mark")
+        return free_left and free_right and not token.maths
+    if token.kind == "blank":
+        # A question mark or a blank is mathematics only where a value is missing.
+        return not (before is not None and before.kind == "eq")
+    return False
+
+
+def _article(token: Token, before: Token | None, after: Token | None) -> bool:
+    if token.maths or token.text not in _ARTICLES | _PARTICLES:
+        return False
+    lone_left = before is None or token.spaced or before.kind in ("word", "stop")
+    touches = before is not None and before.kind in ("op", "eq", "open", "frac")
+    if not lone_left or touches or after is None:
+        return False
+    if token.text in _PARTICLES:
+        return after.spaced and after.kind in ("word", "letter")
+    if after.kind != "word":
+        return False
+    asked = before is not None and before.kind == "word" and before.text.casefold() in _ASK_BEFORE
+    return not (asked and after.text.casefold() in _ASK_AFTER)
+
+
+def _trimmed(tokens: list[Token]) -> list[Token]:
+    """Without brackets and signs of the sentence at the ends."""
+    tokens = list(tokens)
+    while tokens:
+        lone = -1
+        opened: list[int] = []
+        for i, token in enumerate(tokens):
+            if token.kind == "open":
+                opened.append(i)
+            elif token.kind == "close":
+                if opened:
+                    opened.pop()
+                else:
+                    lone = i
+                    break
+        if lone == len(tokens) - 1 or lone == 0:
+            tokens.pop(lone)
+        elif lone == 1 and tokens[0].kind == "number":
+            tokens = tokens[2:]  # "1) 2x + 3 = 13"
+        elif (opened and opened[0] == 0 and lone < 0) or (opened and opened[-1] == len(tokens) - 1):
+            tokens.pop(0 if opened[0] == 0 else -1)
+        elif _wraps(tokens):
+            tokens = tokens[1:-1]
+        elif tokens[-1].kind == "op" and tokens[-1].text == "*" and not tokens[-1].maths:
+            tokens.pop()
+        elif tokens[0].kind == "op" and tokens[0].text == "*" and not tokens[0].maths:
+            tokens.pop(0)
+        else:
+            break
+    if not any(t.kind in ("number", "letter", "eq", "bad", "frac") for t in tokens):
+        return []
+    return tokens
+
+
+def _wraps(tokens: list[Token]) -> bool:
+    """``(2x + 3 = 13)``: brackets around a whole equation."""
+    if tokens[0].kind != "open" or tokens[-1].kind != "close":
+        return False
+    depth = 0
+    equation = False
+    for i, token in enumerate(tokens):
+        depth += (token.kind == "open") - (token.kind == "close")
+        equation = equation or token.kind == "eq"
+        if depth == 0 and i < len(tokens) - 1:
+            return False
+    return equation

@@ -1,0 +1,434 @@
+"""Does a step hold? Its equations, chains, stated values and operations against the request.
+
+What is wrong fails, what cannot be read is unknown, and only what is read whole and true passes. A
+step is judged alone: that the steps together reach the answer is for ``_check``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
+from stepcache._types import Verdict
+from stepcache.tasks.linear_equation._algebra import (
+    Poly,
+    Quotient,
+    Unreadable,
+    constant,
+    fraction_text,
+)
+from stepcache.tasks.linear_equation._facts import Facts, gather
+from stepcache.tasks.linear_equation._parse import sides
+from stepcache.tasks.linear_equation._problem import Problem, numerator
+from stepcache.tasks.linear_equation._prose import (
+    ANSWER_WORDS,
+    EVERY_NUMBER,
+    LINKS,
+    NO_SOLUTION,
+    RESTATING,
+    REWRITTEN,
+    STEP_WORDS,
+    claim_words,
+    operation,
+    spelled_number,
+)
+from stepcache.tasks.linear_equation._scan import Run, runs
+
+__all__ = ["Findings", "examine"]
+
+_MAX_CHARS = 20_000
+_MARKER = re.compile(r"[.):\uff1a\u3001]")
+_LINE_HEAD = re.compile(r"[\s#*\-+>(|\u2022]*")
+
+
+@dataclass
+class Findings:
+    """What was found in a step."""
+
+    failed: Verdict | None = None
+    unknown: Verdict | None = None
+    claims: int = 0
+    """Statements that were read and hold."""
+    final: bool = False
+    """It states the value of the unknown, or that there is none, as a result."""
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.failed is not None:
+            return self.failed
+        if self.unknown is not None:
+            return self.unknown
+        if self.claims:
+            return Verdict.passed("holds", f"{self.claims} statements hold")
+        return Verdict.passed("no-claim", "it makes no claim")
+
+    def fail(self, code: str, reason: str) -> None:
+        if self.failed is None:
+            self.failed = Verdict.failed(code, reason)
+
+    def doubt(self, code: str, reason: str) -> None:
+        if self.unknown is None:
+            self.unknown = Verdict.unknown(code, reason)
+
+
+def examine(text: str, problem: Problem) -> Findings:
+    """Judge one step, or one whole answer, by itself."""
+    findings = Findings()
+    if len(text) > _MAX_CHARS:
+        findings.doubt("too-long", f"longer than {_MAX_CHARS} characters")
+        return findings
+    _Examiner(text, problem, findings).run()
+    return findings
+
+
+@dataclass
+class _Examiner:
+    text: str
+    problem: Problem
+    findings: Findings
+    facts: Facts = field(init=False)
+    before: Run | None = None
+    """The run before the present one."""
+
+    def __post_init__(self) -> None:
+        self.facts = gather(self.problem)
+
+    def run(self) -> None:
+        found = runs(self.text)
+        self.prose()
+        for run in found:
+            self.judge(run, alone=len(found) == 1)
+            self.before = run
+
+    # --- sentences ------------------------------------------------------------------------------
+
+    def prose(self) -> None:
+        lowered = self.text.casefold()
+        none, every = NO_SOLUTION.search(lowered), EVERY_NUMBER.search(lowered)
+        claimed = "none" if none else "all" if every else None
+        if claimed and claimed != self.problem.solutions:
+            what = (none or every).group()  # type: ignore[union-attr]
+            self.findings.fail("wrong-claim", f"it says {what!r}, which does not hold")
+        elif claimed:
+            self.findings.final = True
+            self.findings.claims += 1
+        for word in claim_words(lowered):
+            self.findings.doubt("unread-words", f"{word!r} is a claim that is not verified")
+        for word, value in spelled_number(lowered):
+            if value is None or not self.facts.mentions(Fraction(value)):
+                self.findings.doubt("unread-number", f"{word!r} is not a number of the request")
+
+    # --- mathematics ----------------------------------------------------------------------------
+
+    def judge(self, run: Run, *, alone: bool) -> None:
+        if run.bad is not None:
+            self.findings.doubt("unreadable", f"{run.bad.text!r} is not read")
+            return
+        if run.single is not None and run.equals == 0:
+            self.letter(run)
+            return
+        if run.glued:
+            self.findings.doubt("unreadable", "a word stands against the mathematics")
+            return
+        try:
+            parts = sides(run.tokens)
+        except Unreadable as error:
+            self.findings.doubt("unreadable", str(error))
+            return
+        if len(parts) == 1:
+            self.expression(run, parts[0], alone=alone)
+            return
+        for left, right in pairwise(parts):
+            self.equation(left, right, run)
+        self.restated(run, parts)
+        if self.problem.value is not None and self._states(run, parts):
+            self.findings.final = True
+
+    def letter(self, run: Run) -> None:
+        name = run.single or ""
+        if name in self.problem.symbols:
+            return
+        if run.tokens[0].maths or (run.before[-1:] and run.before[-1] in ("for", "of", "isolate")):
+            self.findings.fail("other-variable", f"it speaks of {name}, not {self.problem.unknown}")
+        else:
+            self.findings.doubt("unreadable", f"the letter {name!r} is not read")
+
+    def equation(self, left: Quotient, right: Quotient, run: Run) -> None:
+        names = left.symbols | right.symbols
+        strange = names - self.problem.symbols
+        if strange:
+            name = sorted(strange)[0]
+            self.findings.fail("other-variable", f"it speaks of {name}, not {self.problem.unknown}")
+        elif not names:
+            self.numbers(left, right)
+        elif names == {self.problem.unknown}:
+            self.in_unknown(left, right)
+        else:
+            self.in_known(left, right, names)
+
+    def numbers(self, left: Quotient, right: Quotient) -> None:
+        a, b = left.value, right.value
+        if (a is not None and a == b) or (
+            self.problem.solutions == "none" and self._contradiction(a, b)
+        ):
+            self.findings.claims += 1
+        else:
+            self.findings.fail("wrong-arithmetic", f"{left.text()} is not {right.text()}")
+
+    def _contradiction(self, a: Fraction | None, b: Fraction | None) -> bool:
+        if a is None or b is None or not self.problem.simple:
+            return False
+        _, rest, _, other = self.problem.parts()
+        return {a, b} in ({rest, other}, {Fraction(0), other - rest}, {Fraction(0), rest - other})
+
+    def in_unknown(self, left: Quotient, right: Quotient) -> None:
+        problem, zero = self.problem, numerator(left, right)
+        slope, rest = zero.coefficient(problem.unknown), zero.coefficient()
+        written = f"{left.text()} = {right.text()}"
+        if zero.degree > 1:
+            self.findings.doubt("not-linear", f"{written} is not linear")
+        elif not zero.terms:
+            self.identity(left, right, written)
+        elif (slope and problem.value == -rest / slope) or (
+            not slope and problem.solutions == "none"
+        ):
+            self.findings.claims += 1
+        elif slope and left.text() == problem.unknown and right.value is not None:
+            self.findings.fail("wrong-value", f"{written} does not solve the equation")
+        else:
+            self.findings.fail("other-solution", f"{written} has another solution")
+
+    def identity(self, left: Quotient, right: Quotient, written: str) -> None:
+        """True for every value, as in ``2x + 3 - 3 = 2x``: it must speak of the request's terms."""
+        known = all(self.facts.term(side, self.problem.unknown) for side in (left, right))
+        if self.problem.solutions == "all" or known:
+            self.findings.claims += 1
+        else:
+            self.findings.doubt("identity", f"{written} is true whatever the request is")
+
+    def in_known(self, left: Quotient, right: Quotient, names: frozenset[str]) -> None:
+        problem = self.problem
+        written = f"{left.text()} = {right.text()}"
+        if not names <= problem.known.keys():
+            if _monic(numerator(left, right)) in {_monic(numerator(*e)) for e in problem.equations}:
+                self.findings.claims += 1
+                return
+            self.findings.doubt("undetermined", f"{written} has a letter without a value")
+            return
+        values = {name: constant(problem.known[name]) for name in names}
+        try:
+            holds = left.put(values).value == right.put(values).value
+        except Unreadable as error:
+            self.findings.doubt("unreadable", str(error))
+            return
+        if holds:
+            self.findings.claims += 1
+        else:
+            self.findings.fail("other-solution", f"{written} does not hold")
+
+    def restated(self, run: Run, parts: Sequence[Quotient]) -> None:
+        """An equation said to be the given one must be the given one."""
+        words = run.before
+        if len(parts) != 2 or self._alone(parts) or not parts[0].symbols | parts[1].symbols:
+            return
+        said = any(cue in " ".join(words[-8:]) for cue in RESTATING)
+        if not said or REWRITTEN & set(words):
+            return
+        pair = sorted(p.text() for p in parts)
+        given = [sorted(side.text() for side in e) for e in self.problem.equations]
+        if pair not in given:
+            self.findings.fail(
+                "other-equation", f"the request's equation is not {' = '.join(pair)}"
+            )
+
+    def _alone(self, parts: Sequence[Quotient]) -> bool:
+        return any(p.text() == self.problem.unknown for p in parts)
+
+    def _states(self, run: Run, parts: Sequence[Quotient]) -> bool:
+        """``x = 5`` or ``5 = x`` or ``x = 10/2 = 5``: ends in a number that is no calculation."""
+        if not self._alone(parts):
+            return False
+        last = run.tokens[max(i for i, t in enumerate(run.tokens) if t.kind == "eq") + 1 :]
+        if len(last) == 1 and last[0].kind == "letter":
+            last = run.tokens[: next(i for i, t in enumerate(run.tokens) if t.kind == "eq")]
+        return _is_literal(last)
+
+    # --- numbers and terms in sentences ---------------------------------------------------------
+
+    def expression(self, run: Run, value: Quotient, *, alone: bool) -> None:
+        number = value.value
+        strange = value.symbols - self.problem.symbols
+        if strange:
+            self.findings.fail("other-variable", f"it speaks of {sorted(strange)[0]}")
+        elif self.linked(run):
+            self.said_of_before(run, value)
+        elif number is None:
+            self.term(run, value)
+        elif self.marker(run):
+            return
+        elif self.stated(run, alone=alone):
+            self.value(number, run)
+        else:
+            self.number(run, number)
+
+    def linked(self, run: Run) -> bool:
+        """``x is 5``, ``2x equals 10``: the words between join it to the run before."""
+        before = self.before
+        if before is None or not run.before or not set(run.before) <= LINKS or len(run.before) > 4:
+            return False
+        return (
+            before.bad is None and not before.glued and (before.equals > 0 or bool(before.letters))
+        )
+
+    def said_of_before(self, run: Run, value: Quotient) -> None:
+        assert self.before is not None
+        if self.before.equals:
+            # "the solution of 2x + 3 = 13 is 5"
+            if value.value is None:
+                self.term(run, value)
+            else:
+                self.value(value.value, run)
+            return
+        try:
+            subject = sides(self.before.tokens)[0]
+        except Unreadable as error:
+            self.findings.doubt("unreadable", str(error))
+            return
+        self.equation(subject, value, run)
+        if subject.text() == self.problem.unknown and _is_literal(run.tokens):
+            self.findings.final = True
+
+    def marker(self, run: Run) -> bool:
+        """``1.`` before an item, ``Step 2``, ``## 3``."""
+        if len(run.tokens) != 1 or run.tokens[0].kind != "number":
+            return False
+        if run.before[-1:] and run.before[-1] in STEP_WORDS:
+            return True
+        line = self.text.rfind("\n", 0, run.start) + 1
+        if _LINE_HEAD.fullmatch(self.text, line, run.start) is None:
+            return False
+        end = self.text.find("\n", run.stop)
+        rest = self.text[run.stop : end if end >= 0 else len(self.text)]
+        return bool(_MARKER.match(rest)) and bool(rest[1:].strip(" *\t\r"))
+
+    def stated(self, run: Run, *, alone: bool) -> bool:
+        if run.boxed:
+            return True
+        words = [w for w in run.before if w not in ("\n", "*", ".", ":", "\uff1a")]
+        if alone and not words and not run.after.strip(" .\n*"):
+            return True
+        near = words[-5:]
+        return bool(ANSWER_WORDS & set(near)) and not operation(near)
+
+    def value(self, number: Fraction, run: Run) -> None:
+        problem = self.problem
+        if problem.value is None:
+            self.findings.fail("wrong-value", f"it states {fraction_text(number)}")
+        elif number != problem.value:
+            self.findings.fail(
+                "wrong-value", f"{fraction_text(number)} does not solve the equation"
+            )
+        else:
+            self.findings.claims += 1
+            self.findings.final = self.findings.final or _is_literal(run.tokens)
+
+    def number(self, run: Run, number: Fraction) -> None:
+        verb = operation(run.before)
+        written = fraction_text(number)
+        if verb is None:
+            if not self.facts.mentions(number):
+                self.findings.doubt("unread-number", f"{written} is not a number of the request")
+            return
+        if verb in ("subtract", "add"):
+            fits = (number if verb == "subtract" else -number) in self.facts.addends
+        else:
+            fits = abs(number) in self.facts.factors
+        if not fits and self.steps_on(verb, number):
+            fits = True
+        if not fits and not self._inner(run, number):
+            self.findings.doubt("unexplained-operation", f"nothing leads to {verb} {written}")
+        elif not number:
+            self.findings.doubt("unexplained-operation", f"{verb} {written} does nothing")
+        else:
+            self.findings.claims += 1
+
+    def _inner(self, run: Run, number: Fraction) -> bool:
+        """``add 3 to 10``: an operation on a number, not on both sides."""
+        return number == self.problem.value
+
+    def steps_on(self, verb: str, number: Fraction) -> bool:
+        """Whether two neighbouring equations of the step differ by just this operation."""
+        found: list[tuple[Quotient, Quotient]] = []
+        for run in runs(self.text):
+            if run.equals != 1 or run.bad is not None or run.glued:
+                continue
+            try:
+                left, right = sides(run.tokens)
+            except Unreadable:
+                continue
+            if left.symbols | right.symbols == {self.problem.unknown}:
+                found.append((left, right))
+        return any(_leads(verb, number, a, b) for a, b in pairwise(found))
+
+    def term(self, run: Run, value: Quotient) -> None:
+        verb = operation(run.before)
+        unknown = self.problem.unknown
+        if len(self.problem.symbols) > 1 or not self.problem.simple:
+            given = {side.text() for pair in self.problem.equations for side in pair}
+            if value.text() not in given and not self.facts.term(value, unknown):
+                self.findings.doubt("unread-term", f"{value.text()} is not of the request")
+            return
+        slope = value.top.coefficient(unknown)
+        bare = not value.top.coefficient()
+        if verb in ("subtract", "add") and bare:
+            fits = (slope if verb == "subtract" else -slope) in self.facts.slopes
+        else:
+            fits = self.facts.term(value, unknown)
+        if not fits:
+            self.findings.doubt("unread-term", f"{value.text()} is not a term of the request")
+
+
+def _monic(zero: Poly) -> Poly:
+    """The same equation, whatever both sides were multiplied by."""
+    if not zero.terms:
+        return zero
+    lead = zero.terms[0][1]
+    return Poly(tuple((monomial, value / lead) for monomial, value in zero.terms))
+
+
+def _is_literal(tokens: Sequence[object]) -> bool:
+    """A number as written at the end of an answer: signs, digits, one fraction; no calculation."""
+    kinds = [(getattr(t, "kind", ""), getattr(t, "text", "")) for t in tokens]
+    if not kinds or any(k not in ("number", "op", "frac", "open", "close") for k, _ in kinds):
+        return False
+    ops = [text for kind, text in kinds if kind == "op"]
+    inner = ops[1:] if kinds[0][0] == "op" else ops
+    numbers = sum(k == "number" for k, _ in kinds)
+    return numbers <= 2 and (
+        not inner
+        or inner == ["/"]
+        or (
+            inner == ["-"] and numbers <= 2 and (any(k == "frac" for k, _ in kinds) or numbers == 1)
+        )
+    )
+
+
+def _leads(
+    verb: str, number: Fraction, first: tuple[Quotient, Quotient], second: tuple[Quotient, Quotient]
+) -> bool:
+    if not number:
+        return False
+    by = constant(number)
+
+    def done(side: Quotient) -> Quotient:
+        if verb == "subtract":
+            return side - by
+        if verb == "add":
+            return side + by
+        return side / by if verb == "divide" else side * by
+
+    expected = sorted(done(side).text() for side in first)
+    return expected == sorted(side.text() for side in second)

@@ -1,0 +1,151 @@
+"""The closed lists of words: which cannot change an answer, which demand a style, which ask.
+
+The law (DESIGN.md, law 2): a word is neutral only if no equation has another solution, and no
+answer another duty, for its presence. So there is no negation here, no comparison, no language, no
+unit, no format, no number word, no set of numbers ("integer", "positive"). Words that do shape the
+answer and that are common enough are typed instead: see :data:`STYLES`.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["ASKING", "NEUTRAL", "STRUCTURE", "STYLES", "words"]
+
+
+def words(*texts: str) -> frozenset[str]:
+    """The casefolded words of texts."""
+    return frozenset(" ".join(texts).casefold().split())
+
+
+_PUNCTUATION = """
+. , : ; ! ? ( ) " ' \u201c \u201d \u2018 \u2019 \u00ab \u00bb \u00bf \u00a1 \u3002 \uff0e
+\uff0c \uff1a \uff1b \uff01 \uff1f \u3001 \u2026 - \u2013 \u2014 $ * ` # \\ _ { } [ ] \uff08 \uff09
+"""
+
+_ENGLISH = """
+solve solved solves solving find finds finding determine determining compute computing calculate
+calculating evaluate work works out figure figuring obtain get getting give gives tell show what
+what's whats which how is are be do does can could would will should must may might want wants
+wanted need needs like try help please kindly thanks thank you hi hello hey there just simply
+now then so and the a an this that these those it its it's of for in on to from by with as at if
+when where whenever given let's lets let me my i i'd i'm us we our your know about value values
+variable variables unknown unknowns solution solutions solutions root number quantity letter
+symbol equation equations expression linear algebra algebraic simple basic problem question
+exercise task math maths mathematics following below above here such makes make making true hold
+holds satisfy satisfies satisfied satisfying statement equality equal equals represents
+represent stands stand correct right proper answer answers result solver carefully
+respect isolate isolating using one single degree sides side both have
+has got having see if provide provided return state say report first-degree assuming suppose be
+looking look trying stuck homework i've figured worked possible go ahead handle deal who come up
+unique
+"""
+
+_SPANISH = """
+resuelve resuelva resolver resuélveme resolvamos encuentra encuentre encontrar halla halle
+hallar calcula calcule calcular determina determine determinar despeja despejar cuál cual es el
+la los las de del en un una para por favor ecuación ecuaciones lineal valor valores variable
+incógnita solución que si siguiente esta este dada dado satisface cumple cuánto vale qué y dime
+"""
+
+_PORTUGUESE = """
+resolva resolver resolve encontre encontrar ache achar calcule calcular determine determinar
+qual é o a os as de do da na no em um uma para por favor equação equações linear valor variável
+incógnita solução que se seguinte esta este dada dado satisfaz quanto vale
+"""
+
+_FRENCH = """
+résous résoudre résolvez résolvons trouve trouver trouvez calcule calculer calculez détermine
+déterminer déterminez quelle quel est la le les l'équation équation équations linéaire valeur de
+d' du des dans un une pour s'il s'il te vous plaît svp variable inconnue solution que si
+suivante cette ce donnée donné vérifie satisfait combien vaut
+"""
+
+_GERMAN = """
+löse lösen löst berechne berechnen bestimme bestimmen finde finden ermittle ermitteln was wie
+ist sei der die das den dem des ein eine einer von für in nach auf bitte gleichung gleichungen
+lineare linearen lineare wert variable variablen unbekannte lösung wenn folgende folgenden diese
+dieser gegeben gegebene erfüllt gilt lautet
+"""
+
+_ITALIAN = """
+risolvi risolvere risolva trova trovare calcola calcolare determina determinare qual quale è il
+lo la le gli l'equazione equazione lineare valore di della del nell'equazione in un una per
+favore variabile incognita soluzione che se seguente
+"""
+
+_DUTCH = """
+los op oplossen bereken berekenen bepaal vind vinden wat is de het een van voor in naar
+vergelijking lineaire waarde variabele onbekende oplossing als volgende deze alsjeblieft
+"""
+
+_RUSSIAN = """
+решите решить реши решение найдите найти найди вычислите вычислить определите чему равно равен
+равна чего значение уравнение уравнения уравнении линейное пожалуйста переменной переменную
+неизвестное неизвестную если корень в для это следующее
+"""
+
+# Ideographs are single tokens, so these are single signs. None is a numeral or a negation.
+_CHINESE = "解 方 程 式 求 的 值 是 多 少 请 下 列 这 个 为 出 未 知 数 中 在 若 则 得 已"
+_JAPANESE = "を て く だ さ い の は に 値 何 で す か め 次 け 答 え よ"
+
+_POLISH_ETC = """
+rozwiąż równanie oblicz znajdź wartość jest ile wynosi lös ekvationen løs ligningen çözün çöz
+denklemi
+"""
+
+NEUTRAL: frozenset[str] = words(
+    *(_PUNCTUATION, _ENGLISH, _SPANISH, _PORTUGUESE, _FRENCH, _GERMAN, _ITALIAN, _DUTCH),
+    *(_RUSSIAN, _CHINESE, _JAPANESE, _POLISH_ETC),
+)
+"""Casefolded words and signs of a request that cannot change the answer of an equation."""
+
+STRUCTURE: frozenset[str] = words(
+    """
+    let be suppose assume and is are given that when where if with respect to in terms of
+    the a an equation equations system simultaneous pair root roots solution solutions
+    real quadratic linear fractional one-variable function same about proportion two lines
+    intersect point intersection has have express your answer as common simplified
+    fraction simplest form about at following unknowns both hold
+    """
+)
+"""Words that may stand between several equations which hold at once."""
+
+ASKING: frozenset[str] = words(
+    """
+    solve solving find determine compute calculate evaluate isolate value what which
+    solution root unknown equation satisfies work resuelve resuelva resolver encuentra
+    halla calcula determina despeja valor ecuación solución resolva encontre ache calcule
+    determine equação solução résous résoudre résolvez trouve trouver trouvez calcule
+    équation l'équation valeur solution löse lösen löst berechne bestimme finde ermittle
+    gleichung wert lösung risolvi risolvere trova calcola equazione l'equazione valore
+    soluzione los op bereken bepaal vind vergelijking waarde oplossing решите решить реши
+    найдите найти вычислите уравнение уравнения корень 解 求 方 proportion then x rozwiąż
+    oblicz lös løs çözün çöz
+    """
+)
+"""Words of which one makes an equation in a text a question about it."""
+
+
+STYLES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "steps",
+        re.compile(
+            r"\b(?:(?:and|please)\s)?(?:show|showing|explain|include|write|with)\s(?:me\s)?"
+            r"(?:out\s)?(?:all\s)?(?:of\s)?(?:your\s|the\s|each\s|every\s|all\s)?(?:detailed\s)?"
+            r"(?:work|working|workings|steps|step)\b(?:,?\sstep[\s-]by[\s-]step\b)?"
+            r"|\bstep[\s-]by[\s-]step\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "answer-only",
+        re.compile(
+            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s"
+            r"(?:me\s)?(?:with\s)?)?(?:just|only)\s(?:with\s)?(?:the\s)?(?:final\s)?"
+            r"(?:answer|value|result|solution)\b|\b(?:the\s)?(?:final\s)?answer\sonly\b",
+            re.IGNORECASE,
+        ),
+    ),
+)
+"""Typed demands on the style of an answer, by name."""
