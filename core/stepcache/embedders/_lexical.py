@@ -139,6 +139,7 @@ def _words(text: str, max_chars: int) -> list[str]:
     return ["0" if token[0].isdigit() else token for token in _TOKEN.findall(text)]
 
 
+@lru_cache(maxsize=1024)
 def _damped(count: int) -> float:
     """Sublinear term frequency, rounded: logarithms differ in their last bit between systems."""
     return round(1 + math.log(count), 6)
