@@ -11,6 +11,8 @@ __all__ = ["Run", "runs", "scan"]
 
 _ARTICLES = frozenset("aAI")
 _PARTICLES = frozenset("àÀéÉвВиИсСкКоОаАяЯ")  # Romance and Cyrillic words of one letter
+_NEAR = 16
+"""Words kept before a run."""
 _MATHS = frozenset(("number", "letter", "op", "eq", "open", "close", "frac", "blank", "bad"))
 _ASK_BEFORE = frozenset(("let", "for", "of", "find", "determine", "isolate", "compute"))
 _ASK_AFTER = frozenset(
