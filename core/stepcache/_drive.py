@@ -44,7 +44,7 @@ def drive(flow: Flow[T], ports: Ports) -> T:
     try:
         effect = next(flow)
         while True:
-            effect = _advance(flow, effect, ports, lead)
+            effect = _feed(flow, _fulfil(effect, ports, lead))
     except StopIteration as stop:
         return cast("T", stop.value)
     except RuntimeError as error:
@@ -63,7 +63,7 @@ async def adrive(flow: Flow[T], ports: Ports) -> T:
     try:
         effect = next(flow)
         while True:
-            effect = await _aadvance(flow, effect, ports, lead)
+            effect = _feed(flow, await _afulfil(effect, ports, lead))
     except StopIteration as stop:
         return cast("T", stop.value)
     finally:
@@ -80,7 +80,7 @@ def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
         while True:
             streaming = _streaming(effect, ports)
             if streaming is None:
-                effect = _advance(flow, effect, ports, lead)
+                effect = _feed(flow, _fulfil(effect, ports, lead))
                 continue
             live = True
             backend, call = streaming
@@ -109,7 +109,7 @@ async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
         while True:
             streaming = _streaming(effect, ports)
             if streaming is None:
-                effect = await _aadvance(flow, effect, ports, lead)
+                effect = _feed(flow, await _afulfil(effect, ports, lead))
                 continue
             live = True
             backend, call = streaming
@@ -138,32 +138,35 @@ async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
 # --- one effect --------------------------------------------------------------------------------
 
 
-def _advance(flow: Flow[Any], effect: Effect, ports: Ports, lead: Lead) -> Effect:
+def _feed(flow: Flow[Any], done: tuple[Any, Exception | None]) -> Effect:
+    """Send a result into the flow, or throw the port's exception at the line that wished."""
+    result, error = done
+    return flow.send(result) if error is None else flow.throw(error)
+
+
+def _fulfil(effect: Effect, ports: Ports, lead: Lead) -> tuple[Any, Exception | None]:
     try:
         if isinstance(effect, Join):
-            result: Any = lead.join(effect.key, ports.max_wait)
-        else:
-            result = refuse_awaitable(_port_name(effect), _call(effect, ports, lead))
-            result = _finish(effect, result)
+            return lead.join(effect.key, ports.max_wait), None
+        result = refuse_awaitable(_port_name(effect), _call(effect, ports, lead))
+        return _finish(effect, result), None
     except Exception as error:  # noqa: BLE001 - the flow decides about any of them
-        return flow.throw(error)
-    return flow.send(result)
+        return None, error
 
 
-async def _aadvance(flow: Flow[Any], effect: Effect, ports: Ports, lead: Lead) -> Effect:
+async def _afulfil(effect: Effect, ports: Ports, lead: Lead) -> tuple[Any, Exception | None]:
     try:
         if isinstance(effect, Join):
-            result: Any = await lead.ajoin(effect.key, ports.max_wait)
-        elif _blocks(effect, ports):
+            return await lead.ajoin(effect.key, ports.max_wait), None
+        if _blocks(effect, ports):
             result = await asyncio.to_thread(_call, effect, ports, lead)
         else:
             result = _call(effect, ports, lead)
         if isawaitable(result):
             result = await result
-        result = _finish(effect, result)
+        return _finish(effect, result), None
     except Exception as error:  # noqa: BLE001 - the flow decides about any of them
-        return flow.throw(error)
-    return flow.send(result)
+        return None, error
 
 
 def _call(effect: Effect, ports: Ports, lead: Lead) -> Any | Awaitable[Any]:

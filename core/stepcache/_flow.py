@@ -589,7 +589,7 @@ class _Resolution:
     ) -> Entry:
         text = join(steps)
         return Entry(
-            id=digest("entry", self.identity.exact_key, text, reply.message)[:24],
+            id=self.entry_id(text, reply.message),
             scope=self.identity.scope,
             exact_key=self.identity.exact_key,
             canonical_key=self.canonical if constraints is not None else None,
@@ -602,13 +602,18 @@ class _Resolution:
             tags=self.control.tags,
         )
 
+    def entry_id(self, text: str, message: str | None) -> str:
+        """Of an answer with text the host's record tells nothing more, and how it came (streamed,
+        whole) may vary in it; of one without, the record is all there is."""
+        return digest("entry", self.identity.exact_key, text or message)[:24]
+
     def keep_as(
         self, steps: tuple[Step, ...], source: Entry, usage: Usage | None = None
     ) -> Flow[Entry]:
         """Keep proven steps under the new request too, no younger than the entry they came from."""
         entry = replace(
             source,
-            id=digest("entry", self.identity.exact_key, join(steps), source.message)[:24],
+            id=self.entry_id(join(steps), source.message),
             exact_key=self.identity.exact_key,
             canonical_key=self.canonical,
             prompt=self.request.text,
