@@ -1,0 +1,163 @@
+"""A LlamaIndex call in the engine's words. Pure, but for reading files that a message points to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.llms.llm import LLM
+from pydantic import BaseModel
+
+from llamaindex_stepcache._identity import model_identity, plain, prompt_functions, settings_of
+from stepcache import Contract, Message, Request
+
+__all__ = ["HostCall", "to_request"]
+
+# Of one generation, not of what was said: an answer from the cache must not change the next key.
+_VOLATILE = frozenset(
+    (
+        *("prompt_tokens", "completion_tokens", "total_tokens", "total_cost", "usage", "stepcache"),
+        *("response_metadata", "logprobs", "raw", "images", "thinking_delta"),
+    )
+)
+_LIFTED = ("n", "logprobs", "top_logprobs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCall:
+    """One call of the host, as it came."""
+
+    kind: Literal["chat", "complete"]
+    messages: Sequence[ChatMessage]
+    """For ``complete`` the prompt as one user message."""
+    kwargs: Mapping[str, Any]
+    prompt: str = ""
+    formatted: bool = False
+
+
+def to_request(call: HostCall, llm: LLM, namespace: str) -> Request:
+    """The call in the engine's words.
+
+    Values without a JSON form are left in; the engine then finds no safe identity, asks the model
+    and keeps nothing.
+    """
+    metadata = llm.metadata
+    contract, rest = _contract(call.kwargs)
+    settings = settings_of(llm)
+    params: dict[str, Any] = {
+        "call": call.kind,
+        "llm": settings,
+        "kwargs": plain(rest),
+        **prompt_functions(llm, metadata, call.kind, call.formatted),
+    }
+    own = settings.get("additional_kwargs")
+    sources = (rest, own if isinstance(own, Mapping) else {}, settings)
+    for name in _LIFTED:
+        # The engine reads these by name: an answer of several, or with probabilities, is special.
+        value = next((s[name] for s in sources if s.get(name) is not None), None)
+        if value is not None:
+            params[name] = plain(value)
+    return Request(
+        messages=tuple(_messages(call.messages)),
+        model=model_identity(llm, metadata),
+        params=params,
+        contract=contract,
+        namespace=namespace,
+    )
+
+
+def _contract(kwargs: Mapping[str, Any]) -> tuple[Contract, dict[str, Any]]:
+    """What the answer must look like, and the other arguments."""
+    rest = dict(kwargs)
+    tools = rest.pop("tools", None)
+    choice = rest.pop("tool_choice", None)
+    demand = rest.pop("response_format", None)
+    form, schema = plain(demand), None
+    opaque = bool(rest.get("functions"))
+    if isinstance(demand, type):
+        opaque, form = True, _class_form(demand)
+    elif isinstance(form, Mapping):
+        named = form.get("json_schema")
+        if isinstance(named, Mapping) and isinstance(named.get("schema"), Mapping):
+            schema = named["schema"]
+            form = {**form, "json_schema": {k: v for k, v in named.items() if k != "schema"}}
+        else:
+            opaque = form.get("type") == "json_schema"
+    elif form is not None:
+        opaque = True
+    contract = Contract(
+        tools=tuple(plain(list(tools))) if tools else (),
+        tool_choice=plain(choice),
+        schema=schema,
+        response_format=form,
+        opaque=opaque,
+    )
+    return contract, rest
+
+
+def _class_form(demand: type) -> Any:
+    """A class is asked for: its name and schema are identity, but not ours to verify by."""
+    if not issubclass(demand, BaseModel):
+        return demand
+    return {"class": f"{demand.__module__}.{demand.__qualname__}", "is": demand.model_json_schema()}
+
+
+def _messages(messages: Sequence[ChatMessage]) -> Iterator[Message]:
+    """Ids of tool calls are chance, so they are numbered in order of appearance: the second run of
+    an agent is then the same request as the first."""
+    numbers: dict[Any, int] = {}
+    for message in messages:
+        extra = _numbered(_extra(message), numbers)
+        yield Message(role=str(message.role.value), text=message.content or "", extra=extra)
+
+
+def _extra(message: ChatMessage) -> dict[str, Any]:
+    extra: dict[str, Any] = {}
+    blocks = message.blocks
+    if len(blocks) != 1 or not isinstance(blocks[0], TextBlock):
+        extra["blocks"] = [_block(block) for block in blocks]
+    said = {k: v for k, v in message.additional_kwargs.items() if k not in _VOLATILE}
+    if any(block.block_type == "tool_call" for block in blocks):
+        # The blocks say it all; this older form differs between whole and streamed answers.
+        said.pop("tool_calls", None)
+    if said:
+        extra["additional_kwargs"] = plain(said)
+    return extra
+
+
+def _numbered(value: Any, numbers: dict[Any, int], ids: tuple[str, ...] = ("tool_call_id",)) -> Any:
+    if isinstance(value, dict):
+        numbered: dict[str, Any] = {}
+        for key, item in value.items():
+            if key in ids and isinstance(item, str):
+                numbered[key] = numbers.setdefault(item, len(numbers))
+            elif key == "tool_calls":
+                numbered[key] = _numbered(item, numbers, (*ids, "id"))
+            else:
+                numbered[key] = _numbered(item, numbers)
+        return numbered
+    return [_numbered(item, numbers, ids) for item in value] if isinstance(value, list) else value
+
+
+def _block(block: Any) -> Any:
+    form = plain(block)
+    if not isinstance(form, dict):
+        return form
+    path, inside = getattr(block, "path", None), getattr(block, "content", None)
+    if path is not None:
+        # What is sent is the file's content, and that may change under the same path.
+        form["path"] = _content_hash(path)
+    if isinstance(inside, list):
+        form["content"] = [_block(item) for item in inside]
+    return form
+
+
+def _content_hash(path: Any) -> Any:
+    try:
+        return "sha256:" + hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except (OSError, TypeError, ValueError):
+        return path if isinstance(path, Path) else Path(str(path))
