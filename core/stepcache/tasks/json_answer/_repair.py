@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from stepcache.tasks.json_answer._extract import Found, Refused, damage, extract
@@ -20,7 +22,12 @@ _LAYOUT = re.compile(r"[\s\"'“”„‘’`\\{}\[\]:,]+")
 _EMPTY = re.compile(r"\"\"|''|\[\s{0,20}\]|\{\s{0,20}\}")
 _BRACKET = re.compile(r"[\[\]{}]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_BARE_KEY = re.compile(r"[{,\n]\s{0,40}([A-Za-z_]\w{0,80})\s{0,10}:")
+_QUOTES = (('"', '"'), ("'", "'"), ("“", "”"), ("‘", "’"))
+_QUOTE_SIGNS = frozenset("\"'“”‘’`")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)([A-Za-z]*+)", re.DOTALL)
+# Signs that LaTeX puts behind a backslash and JSON does not.
+_LATEX_SIGNS = frozenset("()[]{},;:!|%&#_$ ")
 _DOUBTFUL_ESCAPE = re.compile(r"(?:[^\\]|^)(?:\\\\)*+\\[nrt][a-z]")
 
 
@@ -61,15 +68,21 @@ def _redoubled(text: str) -> str | None:
     list knows; then nothing is repaired.
     """
 
+    unclear = False
+
     def double(match: re.Match[str]) -> str:
-        sign = match.group(1)
+        nonlocal unclear
+        sign, letters = match.groups()
         known = sign in '"\\/bfnrt' or len(sign) == 5
         if known and damage(match.group()) is None:
             return match.group()
+        # "\\u12" is a cut-off escape; "\\upsilon" is a command.
+        cut = sign == "u" and (len(letters) < 2 or letters[0] in "abcdefABCDEF")
+        unclear = unclear or cut or not (known or sign.isalpha() or sign in _LATEX_SIGNS)
         return "\\" + match.group()
 
     new = _ESCAPE.sub(double, text)
-    if new == text or _DOUBTFUL_ESCAPE.search(new):
+    if new == text or unclear or _DOUBTFUL_ESCAPE.search(new):
         return None
     found = extract(new)
     return new if isinstance(found, Found) and found.damage is None else None
@@ -89,6 +102,8 @@ def _relaid(region: str) -> str | None:
         return None
     if _spelt(region) != _spelt(json.dumps(value, ensure_ascii=False)) or _CONTROL.search(region):
         return None
+    if not _all_marked(value, region):
+        return None
     if len(_EMPTY.findall(region)) != _empties(value):
         return None
     return None if isinstance(extract(new), Refused) else new
@@ -99,6 +114,41 @@ def _spelt(text: str) -> str:
     said = _LAYOUT.sub(" ", text.replace("\\n", " ").replace("\\t", " ")).split()
     words = {"True": "true", "False": "false", "None": "null", "undefined": "null"}
     return "".join(words.get(word, word) for word in said)
+
+
+def _all_marked(value: Any, region: str) -> bool:
+    """Whether every string stands in the damaged text between its own quotes (keys may be bare),
+    and the text has no quote beyond those: then none was guessed."""
+    bare = set(_BARE_KEY.findall(region))
+    count: Counter[str] = Counter()
+    for string, is_key in _strings(value):
+        pair = next((p for p in _QUOTES if _in_quotes(string, p, region)), None)
+        if pair is None and not (is_key and string in bare):
+            return False
+        count.update(pair or ())
+        count.update(sign for sign in string if sign in _QUOTE_SIGNS)
+    return all(region.count(sign) == count[sign] for sign in _QUOTE_SIGNS)
+
+
+def _in_quotes(string: str, pair: tuple[str, str], region: str) -> bool:
+    opening, closing = pair
+    if opening in string or closing in string:
+        return False
+    return opening + string + closing in region
+
+
+def _strings(value: Any) -> Iterator[tuple[str, bool]]:
+    """Every string of a value, with whether it is a key."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict):
+            yield from ((key, True) for key in item)
+            stack.extend(item.values())
+        elif isinstance(item, list):
+            stack.extend(item)
+        elif isinstance(item, str):
+            yield item, False
 
 
 def _empties(value: Any) -> int:

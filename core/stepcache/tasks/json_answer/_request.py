@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 
 from stepcache._types import Declined, Span
 from stepcache.tasks.json_answer._keys import KeyList, count_agrees, read_list, read_template
@@ -28,6 +29,7 @@ __all__ = ["Demand", "read"]
 
 _I = re.IGNORECASE
 _MAX_PHRASES = 16
+_MAX_TEMPLATES = 32
 _JSON = rf"json(?![\w-])(?:\s+{FORMAT_NOUNS}\b){{0,2}}"
 _BEFORE = rf"(?:(?:{ADJECTIVES}|(?P<style>{STYLES}))\s+){{0,4}}"
 _OF = r"(?:(?:an?\s+)?(?:array|list)\s+of\s+)?"
@@ -122,6 +124,7 @@ _IMPERATIVE = re.compile(
     r"you\s+to|now))\s*$",
     _I,
 )
+_TEMPLATE = re.compile(r"\{\s{0,80}\"[^\"\n]{1,200}\"\s{0,3}:")
 _SLOT = re.compile(
     r"(?:format|template|schema|structure|like|form|shape|follows|following|this|these|keys|fields|"
     r"json|object|example|as|exactly|with)\W{0,6}(?:```[a-z0-9]{0,12}\s*)?$",
@@ -297,13 +300,17 @@ def _keys(text: str, view: str, phrase: _Phrase) -> tuple[KeyList | None, int, b
 
 
 def _listed(text: str, match: re.Match[str]) -> KeyList | None:
-    link, at = match.group("link"), match.end()
-    linked = link.strip() != "" or text[at : at + 1] in "\"`'“"
-    if not linked and not match.group("prefix"):
+    link, at = match.group("link").strip().casefold(), match.end()
+    quoted = text[at : at + 1] in "\"`'“" and at < len(text)
+    prefix = match.group("prefix")
+    if text[at : at + 1] == "{" or not (prefix or link or quoted):
         return None
-    if text[at : at + 1] == "{":
-        return None
-    return read_list(text, at)
+    listed = read_list(text, at)
+    if listed is None or prefix or quoted or ":" in link or link.startswith(("named", "called")):
+        return listed
+    # "The fields are red" speaks of a landscape; "The keys are a and b" does not.
+    keyish = match.group("noun").casefold() == "keys"
+    return listed if keyish and listed.certain and listed.readable else None
 
 
 def _bare(text: str, view: str, phrase: _Phrase) -> list[tuple[int, KeyList]]:
@@ -315,15 +322,14 @@ def _bare(text: str, view: str, phrase: _Phrase) -> list[tuple[int, KeyList]]:
 
 
 def _template(text: str, phrase: _Phrase, limit: int | None) -> list[tuple[int, KeyList]]:
-    tries = 0
-    at = text.find("{")
-    while at != -1 and tries < 8 and (limit is None or at < limit):
+    for opened in islice(_TEMPLATE.finditer(text), _MAX_TEMPLATES):
+        at = opened.start()
+        if limit is not None and at >= limit:
+            break
         if _SLOT.search(text, max(0, at - 60), at):
             listed = read_template(text, at)
             if listed is not None:
                 return [(at, listed)]
-        tries += 1
-        at = text.find("{", at + 1)
     return []
 
 

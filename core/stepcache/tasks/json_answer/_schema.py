@@ -44,7 +44,7 @@ class Result:
     """True when something is wrong that no top-level key accounts for."""
 
 
-def validate(value: Any, schema: Mapping[str, Any]) -> Result:
+def validate(value: Any, schema: Any) -> Result:
     """Whether ``value`` (as the strict parser gives it) satisfies ``schema``."""
     try:
         text = json.dumps(_thawed(schema), sort_keys=False)
@@ -104,7 +104,10 @@ def _validator(text: str) -> Any:
     )
 
     schema = json.loads(text)
+    dialect = schema.get("$schema") if isinstance(schema, dict) else None
     base = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    if dialect is not None and dialect.rstrip("#") not in base.META_SCHEMA["$schema"]:
+        raise ValueError(f"the dialect {dialect!r} is not known")
     base.check_schema(schema)
     extend: Any = validators.extend
     kind = extend(
