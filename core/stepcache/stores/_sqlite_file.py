@@ -70,8 +70,14 @@ _gate = threading.RLock()  # around SQLite calls that no handle's lock covers
 _forking = threading.RLock()
 _held: list[threading.Lock | threading.RLock] = []
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()
-_abandoned: list[object] = []
+_pinned: list[_Handle] = []
+"""What a fork must not take down with the threads that are gone in the child."""
+_abandoned: list[_Handle] = []
+"""The parent's connections, in a child: neither used nor closed."""
 _fork_hook: list[bool] = []
+
+_FAILURES = (sqlite3.Error, UnicodeDecodeError)
+"""What a statement raises; the second where a damaged file gets into the message of the first."""
 
 
 class _Handle:
@@ -101,11 +107,11 @@ class _Handle:
         try:
             if error is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-        except sqlite3.Error:
+        except _FAILURES:
             pass  # the error that led here says more
         finally:
             self.lock.release()
-        if isinstance(error, sqlite3.Error):
+        if isinstance(error, _FAILURES):
             raise StoreError(f"the store {self._path!r} failed: {error}") from error
 
 
@@ -170,7 +176,7 @@ class Database:
         try:
             connection = self._connect()
             _prepare(connection, self.path)
-        except sqlite3.Error as error:
+        except _FAILURES as error:
             _refuse(self.path, str(error), "pass the path of a SQLite file, or of none yet", error)
         finally:
             if connection is not None:
@@ -182,7 +188,7 @@ class Database:
                 raise _closed(self.path)
             try:
                 handle = _Handle(self._connect(), self.path)
-            except sqlite3.Error as error:
+            except _FAILURES as error:
                 raise StoreError(f"the store {self.path!r} failed: {error}") from error
             self._handles.add(handle)
         self._local.handle = handle
@@ -200,15 +206,12 @@ class Database:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
-        except sqlite3.Error:
+        except _FAILURES:
             connection.close()
             raise
         return connection
 
     def _after_fork(self) -> None:
-        for handle in list(self._handles):
-            handle.close.detach()
-            _abandoned.append(handle)
         self._local = threading.local()
         self._handles = weakref.WeakSet()
         self._lock = threading.Lock()
@@ -232,7 +235,9 @@ def _before_fork() -> None:
     _forking.acquire()
     for database in list(_databases):
         _hold(database._lock)  # it opens no more connections now
-        for handle in list(database._handles):
+        handles = list(database._handles)
+        _pinned.extend(handles)
+        for handle in handles:
             _hold(handle.lock)
     _hold(_gate)
 
@@ -245,6 +250,7 @@ def _hold(lock: threading.Lock | threading.RLock) -> None:
 def _after_fork_in_parent() -> None:
     while _held:
         _held.pop().release()
+    _pinned.clear()
     _forking.release()
 
 
@@ -252,6 +258,10 @@ def _after_fork_in_child() -> None:
     global _gate, _forking
     _held.clear()
     _gate, _forking = threading.RLock(), threading.RLock()
+    for handle in _pinned:
+        handle.close.detach()
+    _abandoned.extend(_pinned)
+    _pinned.clear()
     for database in list(_databases):
         database._after_fork()
 

@@ -1,0 +1,135 @@
+"""The memory store: capacity, bookkeeping, and searches beside changes."""
+
+import threading
+
+import pytest
+
+from stepcache._errors import ConfigurationError
+from stepcache.stores import MemoryStore
+from stepcache.testing.stores import Clock, direction, make_entry
+
+FINGERPRINT = "test/1"
+
+
+def names(store, limit=99):
+    matches = store.search("scope", direction(1), FINGERPRINT, limit=limit)
+    return [match.entry.exact_key.removeprefix("exact-") for match in matches]
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "10"])
+def test_a_capacity_that_cannot_work_is_refused(value):
+    """Capacities are whole numbers above zero."""
+    with pytest.raises(ConfigurationError, match=r"MemoryStore\(max_entries=.*whole number"):
+        MemoryStore(max_entries=value)
+
+
+def test_the_least_recently_used_goes_first():
+    """Getting, finding and putting an entry keep it; the one left alone longest goes."""
+    store = MemoryStore(max_entries=3)
+    for name in "abc":
+        store.put(make_entry(name, canonical_key=f"c-{name}"), None, FINGERPRINT)
+    store.get("scope", "exact-a")
+    store.get("scope", "c-b")
+    store.put(make_entry("d"), direction(1), FINGERPRINT)
+    assert [store.get("scope", f"exact-{n}") is not None for n in "abcd"] == [1, 1, 0, 1]
+    assert store.get("scope", "c-c") is None
+    store.get("scope", "exact-a")
+    store.get("scope", "exact-b")
+    assert names(store) == ["d"]
+    store.put(make_entry("e"), None, FINGERPRINT)
+    assert store.get("scope", "exact-a") is None
+    assert store.get("scope", "exact-d") is not None
+
+
+def test_a_miss_keeps_nothing():
+    """Looking for what is not there, or in another scope, is not a use."""
+    store = MemoryStore(max_entries=2)
+    store.put(make_entry("a"), None, FINGERPRINT)
+    store.put(make_entry("b"), None, FINGERPRINT)
+    store.get("other", "exact-a")
+    store.put(make_entry("c"), None, FINGERPRINT)
+    assert store.get("scope", "exact-a") is None
+
+
+def test_replacing_does_not_evict():
+    """A full store takes a new answer to an old request without losing another."""
+    store = MemoryStore(max_entries=2)
+    for name in "abababb":
+        store.put(make_entry(name), direction(1), FINGERPRINT)
+    assert store.count() == 2
+    assert sorted(names(store)) == ["a", "b"]
+
+
+def test_capacity_counts_over_all_scopes():
+    """The limit is the store's, not a scope's."""
+    store = MemoryStore(max_entries=2)
+    for scope in ("x", "y", "z"):
+        store.put(make_entry("a", scope), None, FINGERPRINT)
+    assert (store.count("x"), store.count("y"), store.count("z")) == (0, 1, 1)
+
+
+def test_nothing_is_left_of_what_is_gone():
+    """Entries that were replaced, evicted, expired, removed or cleared leave no bookkeeping."""
+    clock = Clock()
+    store = MemoryStore(max_entries=20, clock=clock)
+    for turn in range(2000):
+        entry = make_entry(f"{turn % 50}", f"scope-{turn % 3}", canonical_key=f"{turn % 7}")
+        store.put(entry, direction(1, turn), f"f{turn % 2}", ttl=None if turn % 5 else 1000)
+        if turn % 11 == 0:
+            store.remove(entry.id)
+    assert store.count() == 20 == len(store._by_id) == sum(map(len, store._canonical.values()))
+    assert len(store._deadlines) <= 2 * 20 + 64
+    assert sum(map(len, store._indexes.values())) == 20
+    for scope in range(3):
+        store.clear(f"scope-{scope}")
+    leftovers = [
+        *(store._entries, store._exact, store._canonical, store._by_id, store._by_scope),
+        store._indexes,
+    ]
+    assert leftovers == [{}] * 6
+    store.put(make_entry("a"), direction(1), FINGERPRINT, ttl=1)
+    clock.advance(1)
+    assert store.count() == 0
+    assert store._indexes == {}
+
+
+def test_an_entry_is_not_copied():
+    """Entries are frozen values, so two reads give the same object."""
+    store = MemoryStore()
+    store.put(make_entry("a"), None, FINGERPRINT)
+    assert store.get("scope", "exact-a") is store.get("scope", "exact-a")
+
+
+def test_searches_beside_changes_find_live_entries_only():
+    """While others replace and remove, a search returns entries of its scope, best first."""
+    store, stop, failures = MemoryStore(max_entries=60), threading.Event(), []
+    for n in range(40):
+        store.put(make_entry(f"{n}"), direction(1, n), FINGERPRINT)
+
+    def change(worker):
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            store.put(make_entry(f"{worker}-{turn % 30}"), direction(1, turn), FINGERPRINT)
+            store.remove(f"id-scope-{worker}-{turn % 7}")
+
+    def search():
+        for turn in range(150):
+            found = store.search("scope", direction(1, turn), FINGERPRINT, limit=5)
+            cosines = [match.similarity for match in found]
+            if cosines != sorted(cosines, reverse=True) or len({id(m.entry) for m in found}) < len(
+                found
+            ):
+                failures.append(found)
+
+    changers = [threading.Thread(target=change, args=(n,)) for n in range(2)]
+    searchers = [threading.Thread(target=search) for _ in range(4)]
+    for thread in [*changers, *searchers]:
+        thread.start()
+    for thread in searchers:
+        thread.join()
+    stop.set()
+    for thread in changers:
+        thread.join()
+    assert not failures
+    assert store.count() <= 60
