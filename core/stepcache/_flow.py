@@ -326,12 +326,14 @@ class _Resolution:
                 return None
             if differences:
                 self.note("explained", _told(differences))
-            return self.assess(task, entry, old, new)
+            return self.assess(task, entry, old, new, changed=bool(differences))
         except Exception as error:  # noqa: BLE001 - law 6: a verifier that raises is unknown
             self.note("differs", f"{task.name} raised {_said(error)}")
             return None
 
-    def assess(self, task: Task, entry: Entry, old: Constraints, new: Constraints) -> _Option:
+    def assess(
+        self, task: Task, entry: Entry, old: Constraints, new: Constraints, *, changed: bool
+    ) -> _Option:
         verdicts = self.verify_all(task, entry.steps, new)
         plan = make_plan(entry.steps, verdicts, task.block(verdicts), self.policy)
         if plan.action == "reuse":
@@ -339,7 +341,9 @@ class _Resolution:
             if verdict.status is not Status.PASS:
                 plan = Plan(action="skip", reason=f"the whole: {verdict.reason}", share=1.0)
         option = _Option(entry=entry, plan=plan, steps=entry.steps, verdicts=verdicts)
-        if plan.action != "reuse" and self.policy.adapt:
+        # Steps that happen to hold under changed demands still speak of the old ones; where they
+        # can be re-derived, they speak of the new.
+        if self.policy.adapt and (changed or plan.action != "reuse"):
             option = self.adapted(task, option, old, new) or option
         self.note("plan", f"{option.plan.action} {entry.id}: {option.plan.reason}")
         return option
