@@ -2,6 +2,7 @@
 
 import pytest
 
+from stepcache.tasks.json_answer import JsonAnswerTask
 from stepcache.tasks.text import TextTask
 from stepcache.testing.tasks import TaskContract
 
@@ -16,3 +17,28 @@ class TestTextTask(TaskContract):
     @pytest.fixture
     def task(self) -> TextTask:
         return TextTask()
+
+
+class TestJsonAnswerTask(TaskContract):
+    """One JSON object with the keys asked for."""
+
+    accepted = (
+        'Return a JSON object with the keys "name" and "age" for: Ann is 30.',
+        'Return a JSON object with the keys "name", "age" and "city" for: Ann is 30.',
+        'Return a JSON object with the keys "name" and "age" for: Bob is 25.',
+    )
+    declined = ("Write a poem about rivers.", "Solve 2x + 3 = 13 for x.", "")
+    answers = (
+        (
+            'Return a JSON object with the keys "name" and "age" for: Ann is 30.',
+            '{"name": "Ann", "age": 30}',
+        ),
+        (
+            'Return a JSON object with the keys "name", "age" and "city" for: Ann is 30.',
+            '```json\n{"name": "Ann", "age": 30, "city": null}\n```\n',
+        ),
+    )
+
+    @pytest.fixture
+    def task(self) -> JsonAnswerTask:
+        return JsonAnswerTask()

@@ -25,8 +25,10 @@ from stepcache._identity import canonical_json
 from stepcache._types import (
     Block,
     Constraints,
+    Contract,
     Declined,
     Difference,
+    JsonObject,
     Message,
     ModelCall,
     Request,
@@ -118,6 +120,25 @@ class TaskContract:
                 assert at <= span.start < span.stop <= len(text)
                 assert span.name
                 at = span.stop
+
+    def test_law_4_a_schema_is_a_demand(self, task: Task) -> None:
+        """A request with another output schema has other constraints, or is declined.
+
+        The schema is the one part of a contract that is left out of a request's scope.
+        """
+        schemas: list[JsonObject | None] = [
+            None,
+            {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}},
+            {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}},
+            {"type": "array", "items": {"type": "integer"}},
+        ]
+        for text in self.accepted:
+            seen: list[str] = []
+            for schema in schemas:
+                parsed = task.parse(_request(text, schema))
+                if isinstance(parsed, Constraints):
+                    seen.append(canonical_json(parsed.values))
+            assert len(seen) == len(set(seen)), text
 
     def test_parse_is_pure(self, task: Task) -> None:
         """The same request has the same constraints, each time."""
@@ -239,8 +260,8 @@ class TaskContract:
             yield _constraints(task, text), task.segment(answer)
 
 
-def _request(text: str) -> Request:
-    return Request(messages=(Message(role="user", text=text),))
+def _request(text: str, schema: JsonObject | None = None) -> Request:
+    return Request(messages=(Message(role="user", text=text),), contract=Contract(schema=schema))
 
 
 def _constraints(task: Task, text: str) -> Constraints:
