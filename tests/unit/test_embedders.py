@@ -79,6 +79,13 @@ def test_numbers_do_not_matter() -> None:
     assert cosine("Solve 2x + 3 = 13", "Solve 48x + 5 = 999") == pytest.approx(1)
 
 
+def test_masked_parts_bring_requests_of_one_kind_together() -> None:
+    """A placeholder says more about a request than the words around it."""
+    masked = cosine("Solve  <equation>  for  <unknown> .", "Find  <unknown>  if  <equation> ")
+    assert masked > 0.7
+    assert cosine("Solve  <equation>  now", "Solve  <keys>  now") < masked
+
+
 def test_case_and_compatibility_forms_do_not_matter() -> None:
     """Full-width and upper-case letters look like plain ones."""
     assert cosine("Solve it", "SOLVE ｉｔ") == pytest.approx(1)

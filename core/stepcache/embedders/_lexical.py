@@ -30,11 +30,13 @@ _DIMENSIONS = range(16, 65_537)
 _LONGEST_WORD = 32
 _MEMO = 16_384
 
-# Disjoint alternatives: runs of digits, runs of letters of bounded length, single signs.
-_TOKEN = re.compile(rf"\d+|[^\W\d_]{{1,{_LONGEST_WORD}}}|[^\w\s]|_")
+# Runs of digits, runs of letters and placeholders of bounded length, single signs: linear.
+_TOKEN = re.compile(rf"\d+|[^\W\d_]{{1,{_LONGEST_WORD}}}|<[a-z][a-z-]{{0,30}}>|[^\w\s]|_")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 
 _WORD, _PAIR, _GRAM, _SIGN = 1.0, 0.6, 0.35, 0.3
+_PLACEHOLDER = 4.0
+"""Weight of ``<name>``, which stands for a whole typed part of a request once that is masked."""
 _SHORT = 0.5
 """Weight of words of up to three letters, most of which are grammar."""
 
@@ -149,7 +151,8 @@ def _damped(count: int) -> float:
 def _of_word(word: str, dimension: int) -> _Features:
     """A word, and its character n-grams with its edges marked."""
     if not word[0].isalpha():
-        return _signed([("word", word, _SIGN)], dimension)
+        weight = _PLACEHOLDER if len(word) > 1 else _SIGN
+        return _signed([("word", word, weight)], dimension)
     unspaced = _UNSPACED.search(word) is not None
     weight = _WORD if unspaced or len(word) > 3 else _SHORT
     features = [("word", word, weight)]
