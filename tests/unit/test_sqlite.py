@@ -464,7 +464,7 @@ def hammer(worker):
         turn += 1
         store.put(make_entry(f"{worker}", "busy"), direction(1, turn), FINGERPRINT)
         store.search("busy", direction(1), FINGERPRINT, limit=4)
-threads = [threading.Thread(target=hammer, args=(w,)) for w in range(3)]
+threads = [threading.Thread(target=hammer, args=(w,), daemon=True) for w in range(3)]
 for thread in threads:
     thread.start()
 for child in range(6):

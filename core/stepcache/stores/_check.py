@@ -35,6 +35,6 @@ def stamped(entry: Entry, now: float, ttl: float | None) -> Entry:
     """
     if ttl is None:
         return replace(entry, created=now)
-    if not (math.isfinite(ttl) and ttl > 0):
+    if not isinstance(ttl, (int, float)) or not 0 < ttl < math.inf:
         raise StoreError(f"ttl is {ttl!r}: use seconds above 0, or None to keep the entry")
     return replace(entry, created=now, expires=now + ttl)

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -31,6 +32,8 @@ _SEARCH_ATTEMPTS = 4
 _ROWS_AT_ONCE = 2048
 _EXPIRED_AT_ONCE = 256
 _UNIT_TOLERANCE = 1e-3
+_RECORDS_KNOWN = 256
+_KNOWN_RECORD_BYTES = 16_384
 
 _GET_EXACT = (
     "SELECT checksum, record FROM entries WHERE scope = ? AND exact_key = ?"
@@ -61,7 +64,12 @@ _NUMBERS = (
     "SELECT number FROM entries WHERE scope = ? AND fingerprint = ?"
     " AND (expires IS NULL OR expires > ?)"
 )
-_COUNT = "SELECT count(*) FROM entries WHERE (expires IS NULL OR expires > ?)"
+# All minus expired: the first reads an index only, the second (+: by deadline) a few rows.
+_COUNT = "SELECT (SELECT count(*) FROM entries) - (SELECT count(*) FROM entries WHERE expires <= ?)"
+_COUNT_SCOPE = (
+    "SELECT (SELECT count(*) FROM entries WHERE scope = ?)"
+    " - (SELECT count(*) FROM entries WHERE expires <= ? AND +scope = ?)"
+)
 _SOME_EXPIRED = "SELECT 1 FROM entries WHERE expires <= ? LIMIT 1"
 _DROP_EXPIRED = (
     "DELETE FROM entries WHERE number IN (SELECT number FROM entries WHERE expires <= ? LIMIT ?)"
@@ -114,6 +122,8 @@ class SQLiteStore:
         self._max_entries = max_entries
         self._clock = clock
         self.unreadable = 0
+        # Reading a row is cheap, making an entry of it is not. Equal records are equal entries.
+        self._decode_again = lru_cache(maxsize=_RECORDS_KNOWN)(decode)
         self._database = Database(path)
         self._forget_indexes()
 
@@ -247,8 +257,8 @@ class SQLiteStore:
             StoreError: The file failed, or the store is closed.
         """
         now = self._clock()
-        values: tuple[object, ...] = (now,) if scope is None else (now, _bytes(scope))
-        statement = _COUNT if scope is None else f"{_COUNT} AND scope = ?"
+        statement: str = _COUNT if scope is None else _COUNT_SCOPE
+        values = (now,) if scope is None else (_bytes(scope), now, _bytes(scope))
         with self._database.lend() as connection:
             count: int = connection.execute(statement, values).fetchone()[0]
             return count
@@ -257,14 +267,17 @@ class SQLiteStore:
         """Close every connection to the file. Further calls raise, except to close again."""
         self._database.close()
         self._forget_indexes()
+        self._decode_again.cache_clear()
 
     # --- rows ----------------------------------------------------------------------------------
 
     def _read(self, row: tuple[object, object], scope: str, now: float) -> Entry | None:
         """The entry of a checksum and record, when it is whole and of this scope."""
         checksum, record = row
-        whole = isinstance(record, bytes) and crc32(record) == checksum
-        entry = decode(record) if whole else None
+        entry = None
+        if isinstance(record, bytes) and crc32(record) == checksum:
+            known = len(record) <= _KNOWN_RECORD_BYTES
+            entry = self._decode_again(record) if known else decode(record)
         if entry is None or entry.scope != scope:
             self.unreadable += 1
             return None
