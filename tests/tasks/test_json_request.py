@@ -152,6 +152,8 @@ def test_near_misses_differ(text: str) -> None:
         "Generate a JSON schema for a user with fields name and age.",
         "Give me a JSON parser in Rust.",
         "My server should return JSON but sends text. What now?",
+        "In Flask, return JSON from a route",
+        "Give me a JSON example",
         "Describe the city of Paris.",
         "List three fields of study.",
         "",
@@ -231,7 +233,7 @@ def test_notes_on_keys_belong_to_nobody() -> None:
 def test_key_changes_are_owned() -> None:
     """Added, removed and plainly renamed keys are differences the task verifies."""
     kinds = {}
-    for other in ("name, age, email", "name", "name, ages", "age, name"):
+    for other in ("name, age, email", "name", "name, Age", "name, ages", "age, name"):
         old = parsed("Describe Ann as JSON with keys name, age")
         new = parsed(f"Describe Ann as JSON with keys {other}")
         found = TASK.differences(old, new)
@@ -240,9 +242,46 @@ def test_key_changes_are_owned() -> None:
     assert kinds == {
         "name, age, email": ["key-added"],
         "name": ["key-removed"],
-        "name, ages": ["key-renamed"],
+        "name, Age": ["key-renamed"],
+        "name, ages": ["key-removed", "key-added"],
         "age, name": [],
     }
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "Text: he said it as JSON, loud. Return JSON with keys a, b.",
+            "Text: he said it in JSON, loud. Return JSON with keys a, b.",
+        ),
+        ("Return JSON about 5 cities with keys a, b", "Return JSON of 5 cities with keys a, b"),
+        (
+            'Ann as JSON like {"a": "...", /* in km */ "b": "..."}',
+            'Ann as JSON like {"a": "...", /* in miles */ "b": "..."}',
+        ),
+        ('Ann as JSON like {"a": "...", "b": "km"}', 'Ann as JSON like {"a": "...", "b": "miles"}'),
+        ("Describe The Who as JSON with keys a, b", "Describe Who as JSON with keys a, b"),
+        (
+            "Convert Word to PDF facts as JSON with keys a, b",
+            "Convert PDF to Word facts as JSON with keys a, b",
+        ),
+        ('Say "a  b" as JSON with keys a, b', 'Say "a b" as JSON with keys a, b'),
+        ("Ann as JSON including the keys a, b", "Ann as JSON with the keys a, b and c, no more"),
+        ("Ann as JSON with keys a, b in this order", "Ann as JSON with keys b, a in this order"),
+        (
+            "Ann as JSON with keys:\n- a: tall\n- b: wide",
+            "Ann as JSON with keys:\n- a: wide\n- b: tall",
+        ),
+        ("Ann as a JSON object with keys a, b", "Ann as a JSON array of objects with keys a, b"),
+        ("Ann as JSON", "Ann as JSON with keys a, b"),
+        ("Beschreibe Rom als JSON", "Beschreibe Wien als JSON"),
+    ],
+)
+def test_subtle_changes_are_unexplained(old: str, new: str) -> None:
+    """Each pair asks for two different answers, however alike the prompts look."""
+    assert unexplained(old, new)
+    assert unexplained(new, old)
 
 
 @given(st.text(max_size=300))

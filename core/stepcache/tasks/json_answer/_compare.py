@@ -36,8 +36,8 @@ def compare(old: Constraints, new: Constraints, owner: str) -> tuple[Difference,
 
 
 def renamed_key(old: Sequence[str], new: Sequence[str]) -> tuple[str, str] | None:
-    """The one key that was renamed: same place, same others, and plainly the same name written
-    otherwise (case style, separators, plural)."""
+    """The one key that was renamed: same place, same others, and plainly the same words in another
+    case or with other separators. A plural is another demand: it may want a list."""
     gone = [key for key in old if key not in new]
     come = [key for key in new if key not in old]
     if len(gone) != 1 or len(come) != 1 or len(old) != len(new):
@@ -51,15 +51,7 @@ def _stem(key: str) -> tuple[str, ...]:
     parts = [part.casefold() for part in _PARTS.findall(key)]
     if not parts:
         return (key,)
-    return tuple(_singular(part) for part in parts)
-
-
-def _singular(word: str) -> str:
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
+    return tuple(parts)
 
 
 def _source(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Difference]:
@@ -109,6 +101,8 @@ def _notes(
     old, new = dict(a.get("notes") or {}), dict(b.get("notes") or {})
     if renamed and renamed[0] in old:
         old[renamed[1]] = old.pop(renamed[0])
+    if old.get("") != new.get(""):
+        yield _difference("key-note", "keys", old.get(""), new.get(""))
     for key in b.get("keys") or ():
         was_asked = key in (a.get("keys") or ()) or (renamed is not None and key == renamed[1])
         if was_asked and old.get(key) != new.get(key):

@@ -33,12 +33,15 @@ def adapt_object(
     """Texts by step index that make the steps satisfy ``new`` without a model, or None.
 
     Keys no longer demanded go, one plainly renamed key is renamed, a value is coerced where nothing
-    is lost, prose that may have become wrong goes; everything else stays byte-identical.
+    is lost; everything else stays byte-identical. Prose that may have become wrong makes it None,
+    but under a schema, where the answer is JSON and nothing else, it goes.
     """
     texts: list[tuple[int, str]] = []
     for index, step in enumerate(steps):
         if step.kind != "json":
             if verify_prose(step, new).status is not Status.PASS:
+                if new.values.get("schema") is None:
+                    return None  # the request may ask for these very words
                 texts.append((index, ""))
             continue
         edited = _adapt_text(step.text, old, new)
@@ -107,6 +110,14 @@ def _target(steps: Sequence[Step], block: Block) -> int | None:
     return at[0] if len(at) == 1 else None
 
 
+def _prose_may_go(
+    block: Block, verdicts: Sequence[Verdict], at: int, constraints: Constraints
+) -> bool:
+    others = (verdicts[i] for i in range(block.start, block.stop) if i != at)
+    stale = any(verdict.status is not Status.PASS for verdict in others)
+    return not stale or constraints.values.get("schema") is not None
+
+
 def patch_call(
     request: Request,
     steps: Sequence[Step],
@@ -116,7 +127,7 @@ def patch_call(
 ) -> ModelCall | None:
     """The question for the keys that are missing or wrong, and for nothing else."""
     at = _target(steps, block)
-    if at is None:
+    if at is None or not _prose_may_go(block, verdicts, at, constraints):
         return None
     fix = verdicts[at].fix
     found = extract(steps[at].text)
@@ -160,7 +171,7 @@ def spliced(
     """The whole answer with the asked keys merged in, or None when the reply lacks one."""
     at = _target(steps, block)
     fix = verdicts[at].fix if at is not None else None
-    if at is None or fix is None:
+    if at is None or fix is None or not _prose_may_go(block, verdicts, at, constraints):
         return None
     texts = _reply_members(reply, fix.ask)
     found = extract(steps[at].text)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from stepcache.tasks.json_answer._members import members
+from stepcache.tasks.json_answer._members import Member, members
 from stepcache.tasks.json_answer._words import INSTRUCTION_VERBS, NOT_KEYS, NUMBERS
 
 __all__ = ["KeyList", "count_agrees", "read_list", "read_template"]
@@ -43,7 +44,7 @@ class KeyList:
     certain: bool = True
     """False for a single bare word, which only an explicit "keys" makes a key."""
     notes: dict[str, str] = field(default_factory=dict)
-    """What is said of single keys, verbatim: "(integer)"."""
+    """What is said of single keys, verbatim: "(integer)"; under "" what belongs to no key."""
 
 
 def read_list(text: str, at: int) -> KeyList | None:
@@ -95,7 +96,17 @@ def read_template(text: str, start: int) -> KeyList | None:
         bare = said.strip("\"'<> ").casefold()
         if not _EMPTY.fullmatch(said) and bare not in (member.key.casefold(), "null"):
             notes[member.key] = said
+    if _between(body, found).strip(" \t\r\n,"):
+        notes[""] = body  # comments and the like: they belong to no key, so all of it is kept
     return KeyList(keys, stop, notes=notes)
+
+
+def _between(body: str, found: Sequence[Member]) -> str:
+    """What a template says outside its members."""
+    ends = [1, *(m.stop for m in found)]
+    starts = [*(m.start for m in found), len(body) - 1]
+    colons = (body[m.key_stop : m.value_start].replace(":", "", 1) for m in found)
+    return "".join([*(body[a:b] for a, b in zip(ends, starts)), *colons])
 
 
 def count_agrees(word: str | None, keys: tuple[str, ...]) -> bool:
@@ -118,7 +129,11 @@ def _bullets(text: str, at: int) -> KeyList | None:
         if match.group(2):
             notes[match.group(1)] = match.group(2).strip()
         at = match.end()
-    return KeyList(tuple(dict.fromkeys(keys)), at, notes=notes) if keys else None
+    if not keys:
+        return None
+    unique = tuple(dict.fromkeys(keys))
+    readable = len(unique) == len(keys) < _MAX_KEYS
+    return KeyList(unique if readable else (), at, readable=readable, notes=notes)
 
 
 def _item(text: str, at: int) -> tuple[str, int, bool] | None:

@@ -17,7 +17,7 @@ from stepcache.tasks.json_answer._extract import Found, Refused, damage, extract
 
 __all__ = ["repaired"]
 
-_MAX_CHARS = 100_000
+_MAX_CHARS = 40_000
 _LAYOUT = re.compile(r"[\s\"'“”„‘’`\\{}\[\]:,]+")
 _EMPTY = re.compile(r"\"\"|''|\[\s{0,20}\]|\{\s{0,20}\}")
 _BRACKET = re.compile(r"[\[\]{}]")
@@ -28,11 +28,12 @@ _QUOTE_SIGNS = frozenset("\"'“”‘’`")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)([A-Za-z]*+)", re.DOTALL)
 # Signs that LaTeX puts behind a backslash and JSON does not.
 _LATEX_SIGNS = frozenset("()[]{},;:!|%&#_$ ")
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _DOUBTFUL_ESCAPE = re.compile(r"(?:[^\\]|^)(?:\\\\)*+\\[nrt][a-z]")
 
 
 def repaired(text: str) -> str | None:
-    """A strict JSON text that says what the damaged one says, or None where that is in doubt."""
+    """The text with its damaged JSON made strict, or None where it is in doubt what that says."""
     if len(text) > _MAX_CHARS:
         return None
     found = extract(text)
@@ -43,10 +44,18 @@ def repaired(text: str) -> str | None:
     region = _region(text)
     if region is None:
         return None
-    return _redoubled(text) or _relaid(region)
+    doubled = _redoubled(text)
+    if doubled is not None:
+        return doubled
+    start, stop = region
+    new = _relaid(text[start:stop])
+    if new is None:
+        return None
+    new = text[:start] + new + text[stop:]
+    return new if isinstance(extract(new), Found) else None
 
 
-def _region(text: str) -> str | None:
+def _region(text: str) -> tuple[int, int] | None:
     """From the first bracket to the last, when that is one value: closed at its end, not before."""
     brackets = list(_BRACKET.finditer(text))
     if not brackets or brackets[0].group() not in "[{":
@@ -58,11 +67,12 @@ def _region(text: str) -> str | None:
             return None
     if depth:
         return None
-    return text[brackets[0].start() : brackets[-1].end()]
+    return brackets[0].start(), brackets[-1].end()
 
 
 def _redoubled(text: str) -> str | None:
-    """LaTeX and other single backslashes doubled, when that alone makes the text strict JSON.
+    """Single backslashes of LaTeX doubled and bare line breaks in strings escaped, when that alone
+    makes the text strict JSON.
 
     In such a text a line break written right before a small letter may as well be a command no
     list knows; then nothing is repaired.
@@ -82,10 +92,17 @@ def _redoubled(text: str) -> str | None:
         return "\\" + match.group()
 
     new = _ESCAPE.sub(double, text)
-    if new == text or unclear or _DOUBTFUL_ESCAPE.search(new):
+    if unclear or (new != text and _DOUBTFUL_ESCAPE.search(new)):
         return None
+    new = _STRING.sub(lambda m: _escaped_controls(m.group()), new)
     found = extract(new)
-    return new if isinstance(found, Found) and found.damage is None else None
+    fits = new != text and isinstance(found, Found) and found.damage is None
+    return new if fits else None
+
+
+def _escaped_controls(string: str) -> str:
+    """A JSON string with bare line breaks and tabs written as JSON wants them."""
+    return string.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _relaid(region: str) -> str | None:

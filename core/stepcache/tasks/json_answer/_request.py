@@ -7,6 +7,7 @@ one changed word is a difference. So a phrase it does not know costs a miss, nev
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -28,7 +29,9 @@ from stepcache.tasks.json_answer._words import (
 __all__ = ["Demand", "read"]
 
 _I = re.IGNORECASE
-_MAX_PHRASES = 16
+_MAX_MENTIONS = 24
+_MAX_NOUNS = 48
+_REACH = 600
 _MAX_TEMPLATES = 32
 _JSON = rf"json(?![\w-])(?:\s+{FORMAT_NOUNS}\b){{0,2}}"
 _BEFORE = rf"(?:(?:{ADJECTIVES}|(?P<style>{STYLES}))\s+){{0,4}}"
@@ -81,7 +84,7 @@ _SOURCE = re.compile(
 _FENCE = re.compile(r"```[^\n`]{0,40}\n[^`]*+```|~~~[^\n~]{0,40}\n[^~]*+~~~")
 _QUOTE = re.compile(r'"[^"\n]*+"|“[^“”]*+”|«[^«»]*+»|`[^`\n]*+`')
 _LEADS = re.compile(rf"(?:{POLITE}\s+)?{TOPIC_VERBS}\s+", _I)
-_SUBJECT = re.compile(rf"\s{{0,3}},?\s{{1,3}}{SUBJECT}\s{{1,3}}", _I)
+_SUBJECT = re.compile(rf"\s{{0,3}},?\s{{1,3}}{SUBJECT}\s{{1,3}}(?!\d|{LISTING}\b)", _I)
 _ONLY_SENTENCE = re.compile(
     rf"(?:^|(?<=[\n.!?]))[ \t]*(?:{POLITE}\s+)?(?:(?:return|respond\s+with|reply\s+with|output|"
     r"give|provide)\s+(?:only\s+|just\s+)?(?:the\s+)?(?:valid\s+)?json(?:\s+only)?|(?:valid\s+)?json\s+"
@@ -95,7 +98,7 @@ _NEGATED = re.compile(
 )
 _AFTER_JSON = re.compile(
     r"\s+(?:schema|schemas|parser|parsing|serializer|library|syntax|tutorial|encoder|decoder|"
-    r"validator|linter|viewer|path|lines|web\s+token|api|rpc|ld|patch|pointer|5|files|keys\s+in)\b",
+    r"validator|linter|viewer|examples?|samples?|questions?|course|tips|jokes?|path|lines|web\s+token|api|rpc|ld|patch|pointer|5|files|keys\s+in)\b",
     _I,
 )
 _OTHER_FORMAT = re.compile(
@@ -106,6 +109,11 @@ _OTHER_FORMAT = re.compile(
 _MAKES_CODE = re.compile(
     r"\b(?:write|implement|build|develop|code|create|make|design|generate|give|show|need|want|"
     rf"provide|refactor|fix|explain)\b(?:\s+[\w+#./-]{{1,30}}){{0,6}}?\s+{CODE_NOUNS}s?\b",
+    _I,
+)
+_CODE_CONTEXT = re.compile(
+    r"\b(?:flask|django|express|fastapi|spring\s+boot|rails|laravel|endpoint|middleware|curl|ajax|"
+    r"axios|servlet|graphql|rest\s+api|http\s+(?:response|request|handler)|web\s+handler)\b",
     _I,
 )
 _QUESTION = re.compile(
@@ -125,6 +133,9 @@ _IMPERATIVE = re.compile(
     _I,
 )
 _TEMPLATE = re.compile(r"\{\s{0,80}\"[^\"\n]{1,200}\"\s{0,3}:")
+_MENTION = re.compile("json", _I)
+_ARTICLE = re.compile(r"\bthe\s", _I)
+_KEY_NOUN = re.compile(r"\b(?:keys?|fields?|property|properties|attributes?)\b", _I)
 _SLOT = re.compile(
     r"(?:format|template|schema|structure|like|form|shape|follows|following|this|these|keys|fields|"
     r"json|object|example|as|exactly|with)\W{0,6}(?:```[a-z0-9]{0,12}\s*)?$",
@@ -199,13 +210,26 @@ def _outside_data(text: str) -> str:
     return _QUOTE.sub(lambda m: "\x00" * len(m.group()), text)
 
 
-def _sentence(view: str, at: int) -> str:
-    """The sentence that holds position ``at``, from its start to its end."""
-    start = 0
-    for match in _SENTENCE_END.finditer(view, 0, at):
+def _bounds(view: str, at: int) -> tuple[int, int]:
+    """Start and stop of the sentence that holds position ``at``, at most ``_REACH`` away."""
+    start = max(0, at - _REACH)
+    for match in _SENTENCE_END.finditer(view, start, at):
         start = match.end()
-    stop = _SENTENCE_END.search(view, at)
-    return view[start : stop.end() if stop else len(view)]
+    stop = _SENTENCE_END.search(view, at, at + _REACH)
+    return start, stop.end() if stop else min(len(view), at + _REACH)
+
+
+def _sentence(view: str, at: int) -> str:
+    start, stop = _bounds(view, at)
+    return view[start:stop]
+
+
+def _windows(view: str, before: int, after: int) -> list[tuple[int, int]]:
+    """Stretches around the first mentions of JSON: nothing further away can belong to a demand."""
+    return [
+        (max(0, match.start() - before), match.end() + after)
+        for match in islice(_MENTION.finditer(view), _MAX_MENTIONS)
+    ]
 
 
 def _demand(view: str) -> tuple[_Phrase | None, str]:
@@ -221,24 +245,31 @@ def _demand(view: str) -> tuple[_Phrase | None, str]:
 
 
 def _phrases(view: str) -> list[_Phrase]:
-    plain = (pattern.finditer(view) for pattern in (_ASK, _STATED, _NOUN))
-    found = [_phrase(match, weak=False) for matches in plain for match in matches]
-    for match in _AS.finditer(view):
-        formatish = _FORMATISH.match(match.group("json")) is not None
-        article = re.search(r"\bthe\s", match.group(), _I) is not None
-        if (match.group("following") or article) and not formatish:
-            continue
-        if match.group("lead").casefold() == "to" and not _CONVERTS.search(
-            _sentence(view, match.start())
-        ):
-            continue
-        found.append(_phrase(match, weak=not formatish))
-    found += [
-        _Phrase(m.start(), m.end(), "", True, ((m.start(), m.end()),), foreign=True)
-        for m in _FOREIGN.finditer(view)
-    ]
+    found: dict[tuple[int, int], _Phrase] = {}
+    for window in _windows(view, 160, 120):
+        for pattern in (_ASK, _STATED, _NOUN):
+            for match in pattern.finditer(view, *window):
+                found.setdefault(match.span(), _phrase(match, weak=False))
+        for match in _AS.finditer(view, *window):
+            if _is_as_demand(view, match):
+                formatish = _FORMATISH.match(match.group("json")) is not None
+                found.setdefault(match.span(), _phrase(match, weak=not formatish))
+        for match in _FOREIGN.finditer(view, *window):
+            foreign = _Phrase(*match.span(), "", True, (match.span(),), foreign=True)
+            found.setdefault(match.span(), foreign)
     # The earliest first; of two that start together or overlap, the longer.
-    return sorted(found, key=lambda p: (p.start, -p.stop))[:_MAX_PHRASES]
+    return sorted(found.values(), key=lambda p: (p.start, -p.stop))
+
+
+def _is_as_demand(view: str, match: re.Match[str]) -> bool:
+    """Whether "in the JSON" or "to JSON" leads to a form of answer and not to an input."""
+    formatish = _FORMATISH.match(match.group("json")) is not None
+    article = _ARTICLE.search(match.group()) is not None
+    if (match.group("following") or article) and not formatish:
+        return False
+    if match.group("lead").casefold() != "to":
+        return True
+    return _CONVERTS.search(_sentence(view, match.start())) is not None
 
 
 def _phrase(match: re.Match[str], *, weak: bool) -> _Phrase:
@@ -253,11 +284,8 @@ def _phrase(match: re.Match[str], *, weak: bool) -> _Phrase:
 
 def _about_json(view: str, phrase: _Phrase) -> str | None:
     """Why a phrase that mentions JSON is no demand for it; None when it is one."""
-    sentence_start = max(
-        (m.end() for m in _SENTENCE_END.finditer(view, 0, phrase.start)), default=0
-    )
-    before = view[sentence_start : phrase.start]
-    sentence = _sentence(view, phrase.start)
+    start, stop = _bounds(view, phrase.start)
+    before, sentence = view[start : phrase.start], view[start:stop]
     if _NEGATED.search(before[-120:]):
         return "JSON is refused, not demanded"
     if _AFTER_JSON.match(view, phrase.stop):
@@ -266,6 +294,8 @@ def _about_json(view: str, phrase: _Phrase) -> str | None:
         return "asks for code or text about JSON"
     if _OTHER_FORMAT.search(sentence):
         return "asks for another format"
+    if _CODE_CONTEXT.search(sentence):
+        return "asks about programming with JSON"
     asks = re.match(ASK_VERBS, view[phrase.start : phrase.stop], _I)
     if asks and not _IMPERATIVE.search(before[-40:]):
         return "mentions JSON without demanding it"
@@ -280,7 +310,7 @@ def _keys(text: str, view: str, phrase: _Phrase) -> tuple[KeyList | None, int, b
     found: list[tuple[int, KeyList]] = []
     sure = True
     limit = _source_start(view, phrase.stop, 0)
-    for match in _KEYS.finditer(view):
+    for match in _key_clauses(view):
         if limit is not None and match.start() >= limit and found:
             break
         listed = _listed(text, match)
@@ -297,6 +327,13 @@ def _keys(text: str, view: str, phrase: _Phrase) -> tuple[KeyList | None, int, b
         return None, 0, False
     start, listed = found[0]
     return listed, start, True
+
+
+def _key_clauses(view: str) -> Iterator[re.Match[str]]:
+    for noun in islice(_KEY_NOUN.finditer(view), _MAX_NOUNS):
+        for match in _KEYS.finditer(view, max(0, noun.start() - 120), noun.end() + 60):
+            if match.span("noun") == noun.span():
+                yield match
 
 
 def _listed(text: str, match: re.Match[str]) -> KeyList | None:
@@ -361,6 +398,10 @@ def _assemble(
     data = source_span.start if source_span else len(text)
     spans = _grown(text, view, _joined(spans), data, bool(names))
     rest = _rest(text, spans)
+    quoted = _quotes(text, spans)
+    if _MENTION.search(rest):
+        # JSON is spoken of elsewhere too: what was taken for the demand may be data, so it counts.
+        quoted += tuple(text[s.start : s.stop] for s in spans if s.name != "source")
     explicit = re.search(r"\b(?:object|dictionary|dict|hash|map)\b", phrase.noun, _I) is not None
     shape, sure_shape = _shape(phrase, bool(names), explicit or template, rest)
     return Demand(
@@ -370,7 +411,7 @@ def _assemble(
         ordered=_ORDER.search(rest) is not None,
         shape=shape,
         source=source,
-        quoted=_quotes(text, spans),
+        quoted=quoted,
         spans=tuple(spans),
         sure=sure and sure_shape and not phrase.foreign,
     )
@@ -447,7 +488,8 @@ def _grown(text: str, view: str, spans: list[Span], data: int, keyed: bool) -> l
         grown
         + [
             Span(start=m.start(), stop=m.end(), name="json")
-            for m in _ONLY_SENTENCE.finditer(view, 0, data)
+            for low, high in _windows(view, 120, 40)
+            for m in _ONLY_SENTENCE.finditer(view, low, min(high, data))
         ]
     )
     if keyed:
