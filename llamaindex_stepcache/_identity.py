@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from enum import Enum
-from inspect import isfunction
+from inspect import isfunction, ismethod
 from types import CodeType
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,15 +44,16 @@ _MACHINERY = frozenset(
 
 def model_identity(llm: LLM, metadata: LLMMetadata) -> str:
     """Class, model and endpoint as one text. Credentials inside an address are hashed."""
+    kind = f"{type(llm).__module__}.{type(llm).__qualname__}"
     addresses = (getattr(llm, name, None) for name in _ENDPOINT)
     endpoint = [_address(str(address)) for address in addresses if address]
-    return " ".join((llm.class_name(), type(llm).__qualname__, metadata.model_name, *endpoint))
+    return " ".join((kind, metadata.model_name, *endpoint))
 
 
 def settings_of(llm: LLM) -> dict[str, Any]:
     """The LLM's own sampling fields and whatever else of it may change an answer."""
     settings: dict[str, Any] = {
-        name: plain(getattr(llm, name, None), name)
+        name: plain({name: getattr(llm, name, None)}, seal=True)[name]
         for name in type(llm).model_fields
         if name not in _MACHINERY
     }
@@ -62,7 +63,7 @@ def settings_of(llm: LLM) -> dict[str, Any]:
     for name, value in (llm.__pydantic_private__ or {}).items():
         # An adapter may hide its model in a private attribute; clients and locks are no settings.
         if isinstance(value, (str, bool, int, float)):
-            settings[f"private {name}"] = plain(value, name)
+            settings[f"private {name}"] = _sealed(value)
         elif isinstance(value, BaseModel):
             settings[f"private {name}"] = _sealed(_dumped(value, lenient=True))
     return settings
@@ -71,50 +72,46 @@ def settings_of(llm: LLM) -> dict[str, Any]:
 def prompt_functions(llm: LLM, metadata: LLMMetadata, kind: str, formatted: bool) -> dict[str, Any]:
     """Identity of the functions that the LLM itself applies to a prompt of this kind."""
     if kind == "complete":
-        return {} if formatted else {"prompt": _function(llm.completion_to_prompt)}
+        return {} if formatted else {"prompt": _function(llm.completion_to_prompt, llm)}
     if metadata.is_chat_model and not isinstance(llm, CustomLLM):
         return {}
-    return {"prompt": _function(llm.messages_to_prompt)}
+    return {"prompt": _function(llm.messages_to_prompt, llm)}
 
 
-def plain(value: Any, name: str = "", depth: int = 0) -> Any:
+def plain(value: Any, *, seal: bool = False) -> Any:
     """JSON-able data where there is such a form, the value itself where there is none.
 
     Args:
-        value: Anything a call or an LLM may hold.
-        name: The key it was found under; one that speaks of a secret seals the value.
-        depth: Levels above; deeper than 64 the value is left as it is.
+        value: Anything a call or an LLM may hold; deeper than 64 levels it is left as it is.
+        seal: Whether what stands under the name of a secret is replaced by its hash: for settings,
+            never for content, where a field called ``token`` is just a field.
     """
-    if value is None or (isinstance(value, (bool, int, float)) and not isinstance(value, Enum)):
-        return value
-    if _is_secret(name):
-        return _sealed(_revealed(value))
-    if isinstance(value, str):
-        return value.value if isinstance(value, Enum) else value
-    if isinstance(value, Enum):
-        return plain(value.value, name, depth + 1)
+    return _plain(value, "", seal, 0)
+
+
+def _plain(value: Any, name: str, seal: bool, depth: int) -> Any:
     if isinstance(value, SecretStr):
         return _sealed(value.get_secret_value())
+    if isinstance(value, Enum):
+        return _plain(value.value, name, seal, depth + 1)
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
     if depth > _MAX_DEPTH:
         return value
     if isinstance(value, BaseModel):
         dumped = _dumped(value)
-        return value if dumped is value else plain(dumped, name, depth + 1)
+        return value if dumped is value else _plain(dumped, name, seal, depth + 1)
+    if seal and _is_secret(name):
+        return _sealed(value)
     if isinstance(value, Mapping):
-        return {key: plain(item, str(key), depth + 1) for key, item in value.items()}
+        return {key: _plain(item, str(key), seal, depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, "", depth + 1) for item in value]
+        return [_plain(item, "", seal, depth + 1) for item in value]
     return value
 
 
 def _is_secret(name: str) -> bool:
     return not _SECRET_WORDS.isdisjoint(name.casefold().replace("-", "_").split("_"))
-
-
-def _revealed(value: Any) -> Any:
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    return _dumped(value) if isinstance(value, BaseModel) else value
 
 
 def _sealed(value: Any) -> Any:
@@ -137,9 +134,11 @@ def _dumped(value: BaseModel, *, lenient: bool = False) -> Any:
         return value
 
 
-def _function(function: object) -> Any:
+def _function(function: Any, llm: LLM) -> Any:
     """A function as its name and the hash of its code; one that closes over values, or a callable
     object, has no such identity and is left as it is."""
+    if ismethod(function) and function.__self__ is llm:  # whose settings are identity already
+        return _function(function.__func__, llm)
     if not isfunction(function) or function.__closure__ or function.__kwdefaults__:
         return function
     code = _sealed([_code(function.__code__), plain(function.__defaults__)])

@@ -57,6 +57,11 @@ class StepCacheLLM(FunctionCallingLLM):
 
     Every response tells how it came about in ``additional_kwargs["stepcache"]``: route, reason,
     reused and patched steps, tokens spent and avoided, trace. In a stream it is on the last chunk.
+    The token counts beside it are what was spent now; the host's ``TokenCountingHandler`` takes a
+    0 for unknown and counts the text of a hit itself, so read costs from here or from ``engine``.
+
+    A setting without a JSON form (a tokenizer object, a dtype, a closure for a prompt) gives a call
+    no safe identity: it passes through to the LLM, and the reason says which one it was.
 
     Args:
         llm: The LLM to ask. It keeps its own rate limiter, so hits are not throttled.
@@ -88,7 +93,8 @@ class StepCacheLLM(FunctionCallingLLM):
         ```
     """
 
-    llm: SerializeAsAny[LLM] = Field(exclude=True, description="The LLM that is asked.")
+    # Neither dumped nor shown: its fields may hold a key.
+    llm: SerializeAsAny[LLM] = Field(exclude=True, repr=False, description="The LLM to ask.")
     namespace: str = Field(default="", description="The wall around this LLM's answers.")
     prefill: bool = Field(
         default=False, description="Whether the endpoint continues a closing assistant message."

@@ -51,7 +51,7 @@ def to_request(call: HostCall, llm: LLM, namespace: str) -> Request:
     params: dict[str, Any] = {
         "call": call.kind,
         "llm": settings,
-        "kwargs": plain(rest),
+        "kwargs": plain(rest, seal=True),
         **prompt_functions(llm, metadata, call.kind, call.formatted),
     }
     own = settings.get("additional_kwargs")

@@ -531,6 +531,7 @@ def test_no_secret_leaves_by_serialisation(endpoint: Any, inner: Make) -> None:
     llm.chat(user(TALK))
     assert "sk-never-to-be-kept" not in json.dumps(llm.to_dict())
     assert "sk-never-to-be-kept" not in json.dumps(llm.to_payload(), default=str)
+    assert "sk-never-to-be-kept" not in repr(llm)
     assert "sk-never-to-be-kept" not in repr(heard)
     assert "sk-never-to-be-kept" not in repr(vars(store))
 

@@ -34,6 +34,7 @@ from llamaindex_stepcache._responses import (
 )
 from llamaindex_stepcache._translate import HostCall, to_request
 from stepcache import Outcome, Request
+from stepcache._identity import identify
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -172,16 +173,36 @@ def test_settings_hidden_in_private_attributes_count() -> None:
     assert call(0.1) != call(0.2)
 
 
+def test_a_prompt_method_of_the_llm_itself_has_an_identity() -> None:
+    """Some adapters use their own method as the prompt function; their settings tell the rest."""
+
+    class Own(MockLLM):
+        greeting: str = "hello"
+
+        def template(self, messages: Any) -> str:
+            return self.greeting + str(messages)
+
+    def call(greeting: str) -> Request:
+        llm = Own()
+        llm.greeting = greeting
+        llm.messages_to_prompt = llm.template
+        return to_request(HostCall(kind="chat", messages=(), kwargs={}), llm, "")
+
+    assert call("a") == call("a")
+    assert call("a") != call("b")
+    identify(call("a"))
+
+
 @given(JSON)
 def test_json_is_plain_already(value: Any) -> None:
-    """Plain data goes through unchanged, unless a key speaks of a secret."""
-    if "sha256:" not in repr(plain(value)):
-        assert plain(value) == value
+    """Content goes through unchanged, whatever its keys are called."""
+    assert plain(value) == value
+    assert plain({"token": value, "api_key": value}) == {"token": value, "api_key": value}
 
 
 @given(st.text(min_size=9))
 def test_secrets_are_sealed(secret: str) -> None:
-    """No form of a secret is left in clear, and equal secrets stay equal."""
+    """No form of a secret is left in clear among settings, and equal secrets stay equal."""
     forms: list[Any] = [
         {"api_key": secret},
         {"extra_headers": {"x": secret}},
@@ -189,9 +210,21 @@ def test_secrets_are_sealed(secret: str) -> None:
         {"field": SecretStr(secret)},
     ]
     for form in forms:
-        sealed = json.dumps(plain(form))
+        sealed = json.dumps(plain(form, seal=True))
         assert json.dumps(secret)[1:-1] not in sealed.replace("sha256:", "")
-        assert sealed == json.dumps(plain(form))
+        assert sealed == json.dumps(plain(form, seal=True))
+
+
+def test_a_field_that_is_called_like_a_secret_is_just_a_field() -> None:
+    """Schemas, tools and tool arguments are content: nothing of them is hashed."""
+    schema = {"type": "object", "properties": {"token": {"type": "string"}}}
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    assert asked(response_format=form).contract.schema == schema
+    tool = {"function": {"name": "f", "parameters": schema}}
+    assert asked(tools=[tool]).contract.tools == (tool,)
+    call = ToolCallBlock(tool_call_id="1", tool_name="t", tool_kwargs={"api_key": "x"})
+    message = ChatMessage(role="assistant", blocks=[call])
+    assert served(ChatResponse(message=message)) == message
 
 
 def test_what_has_no_json_form_is_left_as_it_is() -> None:
