@@ -40,6 +40,8 @@ _STEP = re.compile(
 )
 _HAN = {sign: i + 1 for i, sign in enumerate("一二三四五六七八九十")}
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{([A-Za-z]{1,24}\*?)\}")
+_DISPLAY = re.compile(r"(?<!\\)\\[\[\]]")
+"""Not ``\\\\[``, which ends a row and spaces the next."""
 _WRAP_WIDTHS = range(50, 121)
 """Characters a wrapped paragraph may be wide; lines of anything else were broken on purpose."""
 _SHALLOW = 2
@@ -158,9 +160,8 @@ class _Cutter:
     ) -> bool:
         if item:
             return by_line and atom.indent <= item.indent and atom.kind != "item"
-        if atom.kind in ("heading", "item", "code", "table"):
-            return True
-        if atom.gap or before.kind in ("code", "table"):
+        whole = atom.kind in ("heading", "item", "code", "table")
+        if whole or atom.gap or before.kind in ("code", "table"):
             return True
         return by_line and (atom.kind == "math" or self.deliberate(before, atom, width))
 
@@ -209,7 +210,7 @@ class _Cutter:
         if "|" in line and self.table(atom):
             return atom
         _mark(atom, line)
-        if not atom.level and atom.kind == "prose" and self.underlined(at):
+        if not atom.level and atom.kind == "prose" and self.underlined(at, gap):
             atom.kind, atom.level, atom.last = "heading", 2, at + 2
         self.display(atom, line)
         return atom
@@ -242,17 +243,17 @@ class _Cutter:
         atom.kind, atom.last = "table", end
         return True
 
-    def underlined(self, at: int) -> bool:
-        if at + 1 >= len(self.lines):
-            return False
-        under = self.lines[at + 1].strip()
-        return len(under) > 2 and under[0] in "=-" and not under.strip(under[0])
+    def underlined(self, at: int, gap: bool) -> bool:
+        under = self.lines[at + 1].strip() if at + 1 < len(self.lines) else ""
+        # Dashes under the last line of a longer paragraph are a rule below it.
+        return len(under) > 2 and not under.strip("=-" if gap else "=") and _is_rule(under)
 
     def display(self, atom: _Atom, line: str) -> None:
         """Extend an atom over the display maths that starts in its line."""
         if atom.kind == "prose" and line.startswith(("$$", "\\[", "\\begin{")):
             atom.kind = "math"
-        if "\\[" in line and line.rfind("\\[") > line.rfind("\\]"):
+        signs = _DISPLAY.findall(line)
+        if signs and signs[-1] == "\\[":
             self.extend(atom, "\\]", "\\[")
         elif "$$" in line and line.count("$$") % 2:
             self.extend(atom, "$$", "")
@@ -267,11 +268,7 @@ class _Cutter:
             return
         again = _next(self.closers.get(opener, ()), atom.last)
         # A second opener before the closer: the first was never closed.
-        if again == end:
-            reopened = self.lines[end].find(opener) < self.lines[end].find(closer)
-        else:
-            reopened = again is not None and again < end
-        if not reopened:
+        if again is None or again > end:
             atom.last = end + 1
 
 
@@ -279,16 +276,15 @@ _TERMINAL = (".", "!", "?", ":", ";", "。", "！", "？", "：", "；", "…", 
 
 
 def _closers(lines: Sequence[str]) -> dict[str, list[int]]:
-    """Line numbers, ascending, of everything that opens or closes a display."""
+    """Line numbers, ascending, of what closes a display; and of ``\\[``, where one starts anew."""
     found: dict[str, list[int]] = {}
     for at, line in enumerate(lines):
         if "$$" in line:
             found.setdefault("$$", []).append(at)
         if "\\" not in line:
             continue
-        for sign in ("\\[", "\\]"):
-            if sign in line:
-                found.setdefault(sign, []).append(at)
+        if sign := _DISPLAY.search(line):
+            found.setdefault(sign.group(), []).append(at)
         if "\\end{" in line:
             for word, name in _ENVIRONMENT.findall(line):
                 if word == "end":
@@ -348,9 +344,7 @@ def _runs(atoms: Sequence[_Atom]) -> list[tuple[int, list[int]]]:
 
 
 def _ends(marker: _Atom, heading: _Atom) -> bool:
-    if marker is heading:
-        return False
-    return not 0 < marker.level < 7 or heading.level <= marker.level
+    return marker is not heading and not heading.level > marker.level > 0
 
 
 def _mark(atom: _Atom, line: str) -> None:
@@ -392,8 +386,7 @@ def _bold_alone(line: str) -> bool:
 
 
 def _boxed(line: str) -> bool:
-    line = line.strip()
-    return len(line) > 2 and line[0] == "|" and line[-1] == "|"
+    return len(line) > 2 and line.lstrip()[0] == "|" == line.rstrip()[-1]
 
 
 def _is_rule(line: str) -> bool:

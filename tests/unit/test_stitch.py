@@ -159,6 +159,7 @@ def test_a_fence_closes_only_by_as_many_of_its_own_signs() -> None:
         "\\[\n2x = 10\n\nx = 5\n\\]\n",
         "\\begin{align*}\n2x &= 10\n\nx &= 5\n\\end{align*}\n",
         "$$2x = 10$$\n",
+        "\\[\n2x = 10 \\\\[4pt]\n\nx = 5\n\\]\n",
     ],
 )
 def test_display_maths_are_one_step(maths: str) -> None:
@@ -187,6 +188,20 @@ def test_headings_start_steps(head: str) -> None:
     steps = segment(f"Before.\n\n{head}\nunder\n\nafter")
     assert [step.text for step in steps] == ["Before.\n\n", f"{head}\nunder\n\n", "after"]
     assert steps[1].kind == "heading"
+
+
+def test_dashes_below_a_paragraph_are_no_heading() -> None:
+    """A rule right below running text does not cut its last line off."""
+    assert texts("one line,\nand another\n-----\n\nend") == [
+        "one line,\nand another\n-----\n\n",
+        "end",
+    ]
+
+
+def test_display_maths_inside_a_sentence_stay_with_it() -> None:
+    """A display opened at a line's end does not part the paragraph it belongs to."""
+    answer = "We get \\[\n2x = 10\n\nx = 5\n\\] and are done.\n\nEnd."
+    assert texts(answer) == [answer[:-4], "End."]
 
 
 def test_without_blank_lines_each_calculation_line_is_a_step() -> None:
