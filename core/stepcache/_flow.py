@@ -11,12 +11,11 @@ asked for, so they pass through as they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ParamSpec, TypeVar
+from typing import TypeVar
 
 from stepcache._admission import complete, why_not_admitted
-from stepcache._difference import content, masked, residue_differences
+from stepcache._difference import masked
 from stepcache._effects import (
     Ask,
     Embed,
@@ -30,19 +29,15 @@ from stepcache._effects import (
     do,
 )
 from stepcache._errors import AnswerRejected
-from stepcache._identity import Identity, canonical_key, digest, identify
-from stepcache._plan import make_plan, worst
+from stepcache._identity import Identity, digest, identify
+from stepcache._judge import Judge, Option, find_judge, said
 from stepcache._types import (
-    Constraints,
     Control,
-    Declined,
-    Difference,
     Entry,
     Event,
     Message,
     ModelCall,
     Outcome,
-    Plan,
     Policy,
     Reply,
     Request,
@@ -58,7 +53,6 @@ from stepcache.protocols import Match, Task, Vector, Verifier
 
 __all__ = ["Setup", "admit", "lookup", "resolve"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -91,22 +85,6 @@ def admit(request: Request, reply: Reply, setup: Setup, control: Control) -> Flo
     return (yield from resolution.admit_reply(reply))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Option:
-    """A candidate and what to do with it."""
-
-    entry: Entry
-    plan: Plan
-    steps: tuple[Step, ...]
-    verdicts: tuple[Verdict, ...]
-
-    @property
-    def cost(self) -> float:
-        return {"reuse": 0.0, "adapt": 0.001, "patch": 0.01 + self.plan.share, "skip": 9.0}[
-            self.plan.action
-        ]
-
-
 class _Resolution:
     """One request on its way. Holds what the stages learn; lives for one flow."""
 
@@ -128,10 +106,8 @@ class _Resolution:
         self.events: list[Event] = []
         self.spent = Usage()
         self.identity = Identity(scope="", exact_key="")
-        self.task: Task | None = None
-        self.constraints: Constraints | None = None
-        self.content: tuple[str, ...] = ()
-        self.canonical: str | None = None
+        self.judge: Judge | None = None
+        """None while only exact reuse is possible."""
         self.vector: Vector | None = None
 
     # --- the order of things -------------------------------------------------------------------
@@ -210,28 +186,19 @@ class _Resolution:
         )
 
     def parse(self) -> None:
-        """Find the task and the constraints; leave both None when only exact reuse is possible."""
+        """Find the task that takes the request; none when only exact reuse is possible."""
         why = self.why_exact_only()
         if why is not None:
             self.note("task", f"none: {why}")
             return
-        for task in self.setup.tasks:
-            if self.request.task not in (None, task.name):
-                continue
-            try:
-                parsed = task.parse(self.request)
-                if isinstance(parsed, Declined):
-                    self.note("task", f"not {task.name}: {parsed.reason}")
-                    continue
-                tokens = content(self.request.text, parsed.spans, task.neutral)
-                key = canonical_key(self.identity.scope, parsed, tokens)
-            except Exception as error:  # noqa: BLE001 - a broken task is no reason to fail a user
-                self.note("task", f"not {task.name}: it raised {_said(error)}")
-                continue
-            self.task, self.constraints, self.content, self.canonical = task, parsed, tokens, key
-            self.note("task", task.name)
-            return
-        self.note("task", "none accepts it")
+        self.judge = find_judge(
+            self.request,
+            self.identity.scope,
+            self.setup.tasks,
+            self.policy,
+            self.setup.verifiers,
+            self.note,
+        )
 
     def why_exact_only(self) -> str | None:
         text, contract = self.request.text, self.request.contract
@@ -250,29 +217,30 @@ class _Resolution:
         return None
 
     def canonical_tier(self) -> Flow[Outcome | None]:
-        if self.canonical is None or not self.policy.canonical:
+        if self.judge is None or not self.policy.canonical:
             return None
-        get = Get(self.identity.scope, self.canonical)
+        get = Get(self.identity.scope, self.judge.canonical)
         entry = yield from self.attempt(get, "store", None)
         if entry is None:
             self.note("canonical", "no entry")
             return None
         self.note("canonical", f"entry {entry.id}")
-        option = self.consider(entry)
+        option = self.judge.consider(entry)
         if option is None or option.plan.action != "reuse":
             return None
         return (yield from self.serve(option, "the same demands in other words"))
 
     def candidates(self) -> Flow[tuple[Outcome | None, bool]]:
         """The cheapest candidate's outcome, and whether any candidate was met."""
-        if self.task is None or not self.task.retrieves or not self.policy.candidates:
+        judge = self.judge
+        if judge is None or not judge.task.retrieves or not self.policy.candidates:
             return None, False
         matches = yield from self.search()
         if not matches:
             return None, False
-        options: list[_Option] = []
+        options: list[Option] = []
         for match in matches:
-            option = self.consider(match.entry)
+            option = judge.consider(match.entry)
             if option is not None:
                 options.append(option)
                 if option.plan.action == "reuse":
@@ -282,7 +250,7 @@ class _Resolution:
             if option.plan.action in ("reuse", "adapt"):
                 return (yield from self.serve(option, option.plan.reason)), True
             if option.plan.action == "patch" and self.may_patch:
-                outcome = yield from self.patch(option)
+                outcome = yield from self.patch(judge, option)
                 if outcome is not None:
                     return outcome, True
                 break
@@ -299,92 +267,15 @@ class _Resolution:
         return near
 
     def embed(self) -> Flow[Vector | None]:
-        if self.vector is None and self.constraints is not None:
+        if self.vector is None and self.judge is not None:
             text = self.request.text
-            views = (text, masked(text, self.constraints.spans))
+            views = (text, masked(text, self.judge.constraints.spans))
             self.vector = yield from self.attempt(Embed(views), "embedder", None)
         return self.vector
 
-    # --- judging a candidate -------------------------------------------------------------------
-
-    def consider(self, entry: Entry) -> _Option | None:
-        """What could be done with an entry; None when a difference is not explained."""
-        task, new, old = self.task, self.constraints, entry.constraints
-        if task is None or new is None or old is None:
-            return None
-        if (old.task, old.version) != (new.task, new.version):
-            self.note("retired", f"entry {entry.id} is of {old.task} {old.version}")
-            return None
-        try:
-            differences = (
-                *residue_differences(content(entry.prompt, old.spans, task.neutral), self.content),
-                *task.differences(old, new),
-            )
-            unexplained = [d for d in differences if not d.explained]
-            if unexplained:
-                self.note("differs", _told(unexplained))
-                return None
-            if differences:
-                self.note("explained", _told(differences))
-            return self.assess(task, entry, old, new, changed=bool(differences))
-        except Exception as error:  # noqa: BLE001 - law 6: a verifier that raises is unknown
-            self.note("differs", f"{task.name} raised {_said(error)}")
-            return None
-
-    def assess(
-        self, task: Task, entry: Entry, old: Constraints, new: Constraints, *, changed: bool
-    ) -> _Option:
-        verdicts = self.verify_all(task, entry.steps, new)
-        plan = make_plan(entry.steps, verdicts, task.block(verdicts), self.policy)
-        if plan.action == "reuse":
-            verdict = self.final(task, entry.steps, new)
-            if verdict.status is not Status.PASS:
-                plan = Plan(action="skip", reason=f"the whole: {verdict.reason}", share=1.0)
-        option = _Option(entry=entry, plan=plan, steps=entry.steps, verdicts=verdicts)
-        # Steps that happen to hold under changed demands still speak of the old ones; where they
-        # can be re-derived, they speak of the new.
-        if self.policy.adapt and (changed or plan.action != "reuse"):
-            option = self.adapted(task, option, old, new) or option
-        self.note("plan", f"{option.plan.action} {entry.id}: {option.plan.reason}")
-        return option
-
-    def adapted(
-        self, task: Task, option: _Option, old: Constraints, new: Constraints
-    ) -> _Option | None:
-        steps = task.adapt(option.steps, old, new)
-        if steps is None:
-            return None
-        verdicts = self.verify_all(task, steps, new)
-        if worst(verdicts) is not None or self.final(task, steps, new).status is not Status.PASS:
-            return None
-        plan = Plan(action="adapt", reason=f"{len(steps)} steps re-derived and verified")
-        return replace(option, plan=plan, steps=steps, verdicts=verdicts)
-
-    def verify_all(
-        self, task: Task, steps: Sequence[Step], constraints: Constraints
-    ) -> tuple[Verdict, ...]:
-        return tuple(self.verify(task, step, constraints) for step in steps)
-
-    def verify(self, task: Task, step: Step, constraints: Constraints) -> Verdict:
-        try:
-            verdict = task.verify(step, constraints)
-            for verifier in self.setup.verifiers:
-                if verdict.status is Status.PASS:
-                    verdict = verifier(step, constraints) or verdict
-            return verdict
-        except Exception as error:  # noqa: BLE001 - law 6: a verifier that raises is unknown
-            return Verdict.unknown("verifier-raised", f"the verifier raised {_said(error)}")
-
-    def final(self, task: Task, steps: Sequence[Step], constraints: Constraints) -> Verdict:
-        """The final check: the steps join to a whole that satisfies the constraints."""
-        try:
-            return task.check(steps, constraints)
-        except Exception as error:  # noqa: BLE001 - law 6
-            return Verdict.unknown("check-raised", f"the final check raised {_said(error)}")
-
     # --- serving and patching ------------------------------------------------------------------
 
-    def serve(self, option: _Option, reason: str) -> Flow[Outcome]:
+    def serve(self, option: Option, reason: str) -> Flow[Outcome]:
         adapted = option.plan.action == "adapt"
         entry = yield from self.keep_as(option.steps, option.entry)
         changed = sum(a.text != b.text for a, b in zip(option.steps, option.entry.steps))
@@ -399,49 +290,30 @@ class _Resolution:
             entry=entry,
         )
 
-    def patch(self, option: _Option) -> Flow[Outcome | None]:
+    def patch(self, judge: Judge, option: Option) -> Flow[Outcome | None]:
         """Ask for the failing block only; None when that does not lead to a verified whole."""
-        task, constraints = self.task, self.constraints
-        block = option.plan.blocks[0]
-        if task is None or constraints is None:
-            return None
-        steps, verdicts = option.steps, option.verdicts
-        call = self.safely(task.patch, self.request, steps, block, verdicts, constraints)
+        call = judge.patch_call(self.request, option)
         if call is None:
-            self.note("patch", "the block cannot be asked for alone")
-            return None
-        quoted = sum(len(m.text) for m in call.messages) - sum(
-            len(m.text) for m in self.request.messages
-        )
-        if quoted > self.policy.max_quoted_chars:
-            self.note("patch", f"it would quote {quoted} characters of the cache")
             return None
         reply = yield from self.second_ask(call, "patch")
         if reply is None or not complete(reply.finish_reason):
             self.note("patch", "no complete reply")
             return None
-        text = self.safely(task.splice, reply.text, steps, block, verdicts, constraints)
-        if text is None:
-            self.note("patch", "the reply does not fit the gap")
+        patched = judge.patched(reply, option)
+        if patched is None:
             return None
-        steps = self.cut(task, text)
-        verdicts = self.verify_all(task, steps, constraints)
-        bad = worst([*verdicts, self.final(task, steps, constraints)])
-        if bad is not None:
-            self.note("patch", f"the patched answer failed: {bad.reason}")
-            return None
-        reused = len(option.steps) - len(block)
-        self.note("patch", f"{len(block)} of {len(option.steps)} steps made anew and verified")
+        anew, of = len(option.plan.blocks[0]), len(option.steps)
+        self.note("patch", f"{anew} of {of} steps made anew and verified")
         usage = _larger(option.entry.usage, self.spent)
-        entry = yield from self.keep_as(steps, option.entry, usage)
+        entry = yield from self.keep_as(patched.steps, option.entry, usage)
         return self.outcome(
-            text,
+            join(patched.steps),
             "patch",
             option.plan.reason,
-            steps=steps,
-            verdicts=verdicts,
-            reused=reused,
-            patched=len(block),
+            steps=patched.steps,
+            verdicts=patched.verdicts,
+            reused=of - anew,
+            patched=anew,
             avoided=option.entry.usage.minus(self.spent),
             entry=entry,
         )
@@ -465,32 +337,32 @@ class _Resolution:
 
     def ask(self, route: Route, why: str) -> Flow[Outcome]:
         """Ask the model for the whole answer, and see that it is right where that can be seen."""
-        judged = self.constraints is not None and self.constraints.whole
-        call = ModelCall(purpose="answer", messages=self.request.messages, live=not judged)
+        judge = self.judge if self.judge is not None and self.judge.constraints.whole else None
+        call = ModelCall(purpose="answer", messages=self.request.messages, live=judge is None)
         reply = yield from do(Generate(call))
         self.spent += reply.usage
         self.note("asked", f"the model, for the whole answer ({route})")
-        if not judged or reply.refusal or not reply.reusable:
-            entry_id = yield from self.admit_reply(reply, parsed=True)
-            return self.from_reply(reply, route, why, entry_id)
-        return (yield from self.judge(reply, route, why))
+        if judge is None or reply.refusal or not reply.reusable:
+            return (yield from self.accept(reply, route, why))
+        return (yield from self.checked(judge, reply, route, why))
 
-    def judge(self, reply: Reply, route: Route, why: str) -> Flow[Outcome]:
-        verdict = self.check_reply(reply)
+    def checked(self, judge: Judge, reply: Reply, route: Route, why: str) -> Flow[Outcome]:
+        """The reply if it passes, else what can be made of it: mended, asked again, solved."""
+        verdict = judge.reply(reply)
         if verdict.status is Status.PASS:
             return (yield from self.accept(reply, route, why))
         self.note("check", verdict.reason)
-        mended = self.mend(reply)
+        mended = judge.mended(reply)
         if mended is not None:
             self.note("mended", "without the model")
             return (yield from self.accept(mended, route, why))
         if complete(reply.finish_reason):
             for _ in range(self.policy.max_repairs):
-                better = yield from self.repair(reply, verdict)
+                better = yield from self.repair(judge, reply, verdict)
                 if better is not None:
                     self.note("repaired", "the second answer passed")
                     return (yield from self.accept(better, route, why))
-        solved = self.solved(reply)
+        solved = judge.solved(reply) if self.policy.fallback else None
         if solved is not None:
             self.note("fallback", "the deterministic answer")
             return (yield from self.accept(solved, "fallback", verdict.reason))
@@ -500,25 +372,7 @@ class _Resolution:
             raise AnswerRejected(f"no answer passed the final check: {verdict.reason}", outcome)
         return outcome
 
-    def check_reply(self, reply: Reply) -> Verdict:
-        task, constraints = self.task, self.constraints
-        if task is None or constraints is None:
-            return Verdict.unknown("no-task", "no task can judge it")
-        if not complete(reply.finish_reason):
-            return Verdict.unknown("incomplete", f"the answer ended by {reply.finish_reason!r}")
-        return self.final(task, self.cut(task, reply.text), constraints)
-
-    def mend(self, reply: Reply) -> Reply | None:
-        task, constraints = self.task, self.constraints
-        if task is None or constraints is None or not complete(reply.finish_reason):
-            return None
-        text = self.safely(task.mend, reply.text, constraints)
-        if text is None:
-            return None
-        mended = replace(reply, text=text)
-        return mended if self.check_reply(mended).status is Status.PASS else None
-
-    def repair(self, reply: Reply, verdict: Verdict) -> Flow[Reply | None]:
+    def repair(self, judge: Judge, reply: Reply, verdict: Verdict) -> Flow[Reply | None]:
         messages = (
             *self.request.messages,
             Message(role="assistant", text=reply.text[: self.policy.max_quoted_chars]),
@@ -535,19 +389,9 @@ class _Resolution:
         second = yield from self.second_ask(call, "repair")
         if second is None or not second.reusable:
             return None
-        if self.check_reply(second).status is Status.PASS:
+        if judge.reply(second).status is Status.PASS:
             return second
-        return self.mend(second)
-
-    def solved(self, reply: Reply) -> Reply | None:
-        task, constraints = self.task, self.constraints
-        if task is None or constraints is None or not self.policy.fallback:
-            return None
-        text = self.safely(task.solve, constraints)
-        if text is None:
-            return None
-        answer = replace(reply, text=text, finish_reason="stop")
-        return answer if self.check_reply(answer).status is Status.PASS else None
+        return judge.mended(second)
 
     def accept(self, reply: Reply, route: Route, why: str) -> Flow[Outcome]:
         entry_id = yield from self.admit_reply(reply, parsed=True)
@@ -566,29 +410,26 @@ class _Resolution:
         if why is not None:
             self.note("not admitted", why)
             return None
-        constraints = self.constraints if reply.reusable else None
+        judge = self.judge if reply.reusable else None
         steps: tuple[Step, ...] = (Step(index=0, text=reply.text),) if reply.text else ()
-        if constraints is not None and self.task is not None:
-            verdict = self.check_reply(reply)
-            if verdict.status is Status.FAIL or (
-                verdict.status is Status.UNKNOWN and constraints.whole
-            ):
+        if judge is not None:
+            verdict = judge.reply(reply)
+            unsure = verdict.status is Status.UNKNOWN
+            if verdict.status is Status.FAIL or (unsure and judge.constraints.whole):
                 self.note("not admitted", verdict.reason)
                 return None
-            if verdict.status is Status.UNKNOWN:
-                constraints = None
-            else:
-                steps = self.cut(self.task, reply.text)
-        entry = self.entry(steps, constraints, reply)
+            steps = judge.cut(reply.text)
+            if unsure:  # what nobody can judge is kept for byte-equal requests
+                judge = None
         vector = None
-        if constraints is not None and self.task is not None and self.task.retrieves:
+        if judge is not None and judge.task.retrieves:
             vector = yield from self.embed()
-        return (yield from self.put(entry, vector))
+        return (yield from self.put(self.entry(steps, judge, reply), vector))
 
     def entry(
         self,
         steps: tuple[Step, ...],
-        constraints: Constraints | None,
+        judge: Judge | None,
         reply: Reply,
     ) -> Entry:
         text = join(steps)
@@ -596,9 +437,9 @@ class _Resolution:
             id=self.entry_id(text, reply.message),
             scope=self.identity.scope,
             exact_key=self.identity.exact_key,
-            canonical_key=self.canonical if constraints is not None else None,
+            canonical_key=judge.canonical if judge is not None else None,
             prompt=self.request.text,
-            constraints=constraints,
+            constraints=judge.constraints if judge is not None else None,
             steps=steps,
             message=reply.message,
             usage=self.spent if self.spent.calls else reply.usage,
@@ -615,18 +456,19 @@ class _Resolution:
         self, steps: tuple[Step, ...], source: Entry, usage: Usage | None = None
     ) -> Flow[Entry]:
         """Keep proven steps under the new request too, no younger than the entry they came from."""
+        canonical = self.judge.canonical if self.judge is not None else None
         entry = replace(
             source,
             id=self.entry_id(join(steps), source.message),
             exact_key=self.identity.exact_key,
-            canonical_key=self.canonical,
+            canonical_key=canonical,
             prompt=self.request.text,
-            constraints=self.constraints,
+            constraints=self.judge.constraints if self.judge is not None else None,
             steps=steps,
             usage=usage or source.usage,
             tags=tuple(dict.fromkeys((*source.tags, *self.control.tags))),
         )
-        same_demands = source.canonical_key == self.canonical
+        same_demands = source.canonical_key == canonical
         # A re-worded request is found by its canonical key; another vector would only crowd the
         # index. Changed constraints are new ground.
         vector = None if same_demands else (yield from self.embed())
@@ -647,24 +489,6 @@ class _Resolution:
 
     # --- telling -------------------------------------------------------------------------------
 
-    def cut(self, task: Task, text: str) -> tuple[Step, ...]:
-        """The answer's steps; one step when the task's own cut loses a character (law 3)."""
-        steps = self.safely(task.segment, text)
-        if steps is None or join(steps) != text:
-            self.note("task", f"{task.name} broke law 3: its steps do not join to the answer")
-            return (Step(index=0, text=text),)
-        return steps
-
-    def safely(
-        self, function: Callable[P, T | None], *args: P.args, **kwargs: P.kwargs
-    ) -> T | None:
-        """Call a task; one that raises has nothing to offer (law 6)."""
-        try:
-            return function(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001
-            self.note("task", f"{getattr(function, '__name__', 'it')} raised {_said(error)}")
-            return None
-
     def note(self, name: str, detail: str) -> None:
         self.events.append(Event(name=name, detail=detail))
 
@@ -673,7 +497,7 @@ class _Resolution:
         try:
             return (yield from do(wish))
         except Exception as error:  # noqa: BLE001 - law 6: machinery fails open
-            self.note(f"{port} failed", _said(error))
+            self.note(f"{port} failed", said(error))
             return default
 
     def from_reply(
@@ -682,8 +506,8 @@ class _Resolution:
         steps: tuple[Step, ...] = ()
         if reply.text:
             steps = (Step(index=0, text=reply.text),)
-            if self.task is not None and reply.reusable:
-                steps = self.cut(self.task, reply.text)
+            if self.judge is not None and reply.reusable:
+                steps = self.judge.cut(reply.text)
         return Outcome(
             text=reply.text,
             route=route,
@@ -748,14 +572,3 @@ def _joined(outcome: Outcome) -> Outcome:
 
 def _larger(one: Usage, other: Usage) -> Usage:
     return one if one.tokens >= other.tokens else other
-
-
-def _told(differences: Sequence[Difference], limit: int = 3) -> str:
-    told = ", ".join(str(d) for d in differences[:limit])
-    more = len(differences) - limit
-    return f"{told} and {more} more" if more > 0 else told
-
-
-def _said(error: BaseException) -> str:
-    said = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {said[0][:200]}" if said else type(error).__name__

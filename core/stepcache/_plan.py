@@ -20,7 +20,8 @@ def make_plan(
     if block is None:
         return Plan(action="reuse", reason=f"all {len(steps)} steps verified")
     first = worst(verdicts[block.start : block.stop])
-    why = f"step {block.start + 1} of {len(steps)}: {first.reason}" if first is not None else "a step failed"
+    reason = first.reason if first is not None else "the task asks for it anew"
+    why = f"step {block.start + 1} of {len(steps)}: {reason}"
     share = share_of(steps, verdicts, block)
     if not policy.patch:
         return Plan(action="skip", reason=f"patching is off; {why}", share=share)

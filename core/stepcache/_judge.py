@@ -1,0 +1,264 @@
+"""What a task says of candidates and answers, made safe: it may raise, lose text or not know.
+
+Pure. A task that raises has nothing to offer, and a verifier that raises does not know (law 6); an
+answer whose steps do not join to it is one step (law 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import ParamSpec, TypeVar
+
+from stepcache._admission import complete
+from stepcache._difference import content, residue_differences
+from stepcache._identity import canonical_key
+from stepcache._plan import make_plan, worst
+from stepcache._types import (
+    Constraints,
+    Declined,
+    Difference,
+    Entry,
+    ModelCall,
+    Plan,
+    Policy,
+    Reply,
+    Request,
+    Status,
+    Step,
+    Verdict,
+    join,
+)
+from stepcache.protocols import Task, Verifier
+
+__all__ = ["Judge", "Option", "find_judge", "said"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Note = Callable[[str, str], None]
+"""Takes the name and the detail of one line of the trace."""
+
+_COST = {"reuse": 0.0, "adapt": 0.001, "patch": 0.01, "skip": 9.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """A candidate and what to do with it."""
+
+    entry: Entry
+    plan: Plan
+    steps: tuple[Step, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def cost(self) -> float:
+        """What taking it would cost, for putting options in order."""
+        return _COST[self.plan.action] + self.plan.share
+
+
+def find_judge(
+    request: Request,
+    scope: str,
+    tasks: Sequence[Task],
+    policy: Policy,
+    verifiers: Sequence[Verifier],
+    note: Note,
+) -> Judge | None:
+    """The first task that accepts a request, with the constraints it read; None when none does."""
+    for task in tasks:
+        if request.task not in (None, task.name):
+            continue
+        try:
+            parsed = task.parse(request)
+            if isinstance(parsed, Declined):
+                note("task", f"not {task.name}: {parsed.reason}")
+                continue
+            tokens = content(request.text, parsed.spans, task.neutral)
+            key = canonical_key(scope, parsed, tokens)
+        except Exception as error:  # noqa: BLE001 - a broken task is no reason to fail a user
+            note("task", f"not {task.name}: it raised {said(error)}")
+            continue
+        note("task", task.name)
+        return Judge(task, parsed, tokens, key, policy, tuple(verifiers), note)
+    note("task", "none accepts it")
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """One task before one request's constraints."""
+
+    task: Task
+    constraints: Constraints
+    content: tuple[str, ...]
+    """The tokens of the request's residue that can change an answer."""
+    canonical: str
+    """Key of the demands, however worded."""
+    policy: Policy
+    verifiers: tuple[Verifier, ...]
+    note: Note
+
+    # --- candidates ----------------------------------------------------------------------------
+
+    def consider(self, entry: Entry) -> Option | None:
+        """What could be done with an entry; None when a difference is not explained (law 2)."""
+        new, old = self.constraints, entry.constraints
+        if old is None:
+            return None
+        if (old.task, old.version) != (new.task, new.version):
+            self.note("retired", f"entry {entry.id} is of {old.task} {old.version}")
+            return None
+        try:
+            tokens = content(entry.prompt, old.spans, self.task.neutral)
+            differences = (
+                *residue_differences(tokens, self.content),
+                *self.task.differences(old, new),
+            )
+            unexplained = [d for d in differences if not d.explained]
+            if unexplained:
+                self.note("differs", _told(unexplained))
+                return None
+            if differences:
+                self.note("explained", _told(differences))
+            return self._assess(entry, old, changed=bool(differences))
+        except Exception as error:  # noqa: BLE001 - law 6: a verifier that raises is unknown
+            self.note("differs", f"{self.task.name} raised {said(error)}")
+            return None
+
+    def _assess(self, entry: Entry, old: Constraints, *, changed: bool) -> Option:
+        verdicts = self.verify(entry.steps)
+        plan = make_plan(entry.steps, verdicts, self.task.block(verdicts), self.policy)
+        if plan.action == "reuse":
+            verdict = self.whole(entry.steps)
+            if verdict.status is not Status.PASS:
+                plan = Plan(action="skip", reason=f"the whole: {verdict.reason}", share=1.0)
+        option = Option(entry=entry, plan=plan, steps=entry.steps, verdicts=verdicts)
+        # Steps that happen to hold under changed demands still speak of the old ones; where they
+        # can be re-derived, they speak of the new.
+        if self.policy.adapt and (changed or plan.action != "reuse"):
+            option = self._adapted(option, old) or option
+        self.note("plan", f"{option.plan.action} {entry.id}: {option.plan.reason}")
+        return option
+
+    def _adapted(self, option: Option, old: Constraints) -> Option | None:
+        steps = self.task.adapt(option.steps, old, self.constraints)
+        if steps is None:
+            return None
+        verdicts = self.verify(steps)
+        if worst([*verdicts, self.whole(steps)]) is not None:
+            return None
+        plan = Plan(action="adapt", reason=f"{len(steps)} steps re-derived and verified")
+        return replace(option, plan=plan, steps=steps, verdicts=verdicts)
+
+    # --- verdicts ------------------------------------------------------------------------------
+
+    def verify(self, steps: Sequence[Step]) -> tuple[Verdict, ...]:
+        """A verdict for each step, further verifiers included."""
+        return tuple(self._verify(step) for step in steps)
+
+    def _verify(self, step: Step) -> Verdict:
+        try:
+            verdict = self.task.verify(step, self.constraints)
+            for verifier in self.verifiers:
+                if verdict.status is Status.PASS:
+                    verdict = verifier(step, self.constraints) or verdict
+            return verdict
+        except Exception as error:  # noqa: BLE001 - law 6
+            return Verdict.unknown("verifier-raised", f"the verifier raised {said(error)}")
+
+    def whole(self, steps: Sequence[Step]) -> Verdict:
+        """The final check: do the steps join to an answer that satisfies the request?"""
+        try:
+            return self.task.check(steps, self.constraints)
+        except Exception as error:  # noqa: BLE001 - law 6
+            return Verdict.unknown("check-raised", f"the final check raised {said(error)}")
+
+    def reply(self, reply: Reply) -> Verdict:
+        """The final check of a model's reply."""
+        if not complete(reply.finish_reason):
+            return Verdict.unknown("incomplete", f"the answer ended by {reply.finish_reason!r}")
+        return self.whole(self.cut(reply.text))
+
+    # --- texts ---------------------------------------------------------------------------------
+
+    def cut(self, text: str) -> tuple[Step, ...]:
+        """The answer's steps; one step when the task's own cut loses a character."""
+        steps = self._safely(self.task.segment, text)
+        if steps is None or join(steps) != text:
+            self.note("task", f"{self.task.name} broke law 3: its steps do not join to the answer")
+            return (Step(index=0, text=text),)
+        return steps
+
+    def patch_call(self, request: Request, option: Option) -> ModelCall | None:
+        """How to ask for the block a plan wants made anew; None when it cannot be asked for."""
+        block, verdicts = option.plan.blocks[0], option.verdicts
+        call = self._safely(
+            self.task.patch, request, option.steps, block, verdicts, self.constraints
+        )
+        if call is None:
+            self.note("patch", "the block cannot be asked for alone")
+            return None
+        quoted = _chars(call) - sum(len(m.text) for m in request.messages)
+        if quoted > self.policy.max_quoted_chars:
+            self.note("patch", f"it would quote {quoted} characters of the cache")
+            return None
+        return call
+
+    def patched(self, reply: Reply, option: Option) -> Option | None:
+        """The stitched whole, verified like any other; None when it cannot stand."""
+        block, verdicts = option.plan.blocks[0], option.verdicts
+        text = self._safely(
+            self.task.splice, reply.text, option.steps, block, verdicts, self.constraints
+        )
+        if text is None:
+            self.note("patch", "the reply does not fit the gap")
+            return None
+        steps = self.cut(text)
+        verdicts = self.verify(steps)
+        bad = worst([*verdicts, self.whole(steps)])
+        if bad is not None:
+            self.note("patch", f"the patched answer failed: {bad.reason}")
+            return None
+        return replace(option, steps=steps, verdicts=verdicts)
+
+    def mended(self, reply: Reply) -> Reply | None:
+        """The reply repaired without a model, if the repair passes the final check."""
+        if not complete(reply.finish_reason):
+            return None
+        return self._passing(reply, self._safely(self.task.mend, reply.text, self.constraints))
+
+    def solved(self, reply: Reply) -> Reply | None:
+        """The task's deterministic answer in the reply's place, if it passes the final check."""
+        whole = replace(reply, finish_reason="stop")
+        return self._passing(whole, self._safely(self.task.solve, self.constraints))
+
+    def _passing(self, reply: Reply, text: str | None) -> Reply | None:
+        if text is None:
+            return None
+        candidate = replace(reply, text=text)
+        return candidate if self.reply(candidate).status is Status.PASS else None
+
+    def _safely(
+        self, function: Callable[P, T | None], *args: P.args, **kwargs: P.kwargs
+    ) -> T | None:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - law 6
+            self.note("task", f"{getattr(function, '__name__', 'it')} raised {said(error)}")
+            return None
+
+
+def said(error: BaseException) -> str:
+    """An error in one short line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+
+
+def _chars(call: ModelCall) -> int:
+    return sum(len(m.text) for m in call.messages) + len(call.prefix or "")
+
+
+def _told(differences: Sequence[Difference], limit: int = 3) -> str:
+    told = ", ".join(str(d) for d in differences[:limit])
+    more = len(differences) - limit
+    return f"{told} and {more} more" if more > 0 else told
