@@ -390,7 +390,7 @@ def _boxed(line: str) -> bool:
 
 
 def _is_rule(line: str) -> bool:
-    return len(line) > 2 and line[0] in "-*_=" and not line.strip(line[0])
+    return len(line) > 2 and line[0] in "-*_=─━═—" and not line.strip(line[0])
 
 
 def _indent(line: str) -> int:

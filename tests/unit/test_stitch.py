@@ -198,6 +198,12 @@ def test_dashes_below_a_paragraph_are_no_heading() -> None:
     ]
 
 
+@pytest.mark.parametrize("rule", ["---", "***", "─────", "====="])
+def test_a_rule_between_paragraphs_ends_the_first(rule: str) -> None:
+    """A line that only separates belongs to what it closes."""
+    assert texts(f"one\n\n{rule}\ntwo") == [f"one\n\n{rule}\n", "two"]
+
+
 def test_display_maths_inside_a_sentence_stay_with_it() -> None:
     """A display opened at a line's end does not part the paragraph it belongs to."""
     answer = "We get \\[\n2x = 10\n\nx = 5\n\\] and are done.\n\nEnd."
