@@ -267,7 +267,7 @@ def test_solutions_are_exact(text, value):
         "1,250x = 2500",
         "2x + 3 = 13 = 5x",
         "2x + = 13",
-        "(2x + 3 = 13))(",
+        "(2x + (3 = 13)",
         "If 2x + 3 = 13, what is 4x + 1?",
         "A shop sells x pens at 2 dollars each and keeps 3 dollars, so 2x + 3 = 13. How many pens?",
         "price = 5",

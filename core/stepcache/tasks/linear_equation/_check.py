@@ -16,8 +16,8 @@ def check_answer(steps: Sequence[Step], problem: Problem) -> Verdict:
     """Pass only if nothing fails, nothing is unread and the solution is stated."""
     unknown: Verdict | None = None
     final = False
-    for step in steps:
-        findings = examine(step.text, problem)
+    for index, step in enumerate(steps):
+        findings = examine(step.text, problem, opening=index == 0)
         verdict = findings.verdict
         if verdict.status is Status.FAIL:
             return verdict

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from stepcache.tasks.linear_equation._algebra import Quotient
 from stepcache.tasks.linear_equation._problem import Problem
@@ -39,9 +40,12 @@ class Facts:
         if side.bottom.value != 1 or side.top.degree > 1:
             return False
         slope, rest = side.top.coefficient(unknown), side.top.coefficient()
-        return abs(slope) in self.coefficients and (not rest or abs(rest) in self.constants)
+        return (not slope or abs(slope) in self.coefficients) and (
+            not rest or abs(rest) in self.constants
+        )
 
 
+@lru_cache(maxsize=256)
 def gather(problem: Problem) -> Facts:
     """The facts of a problem."""
     if problem.simple:

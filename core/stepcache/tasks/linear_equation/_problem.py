@@ -27,9 +27,12 @@ Solutions: TypeAlias = Literal["one", "none", "all"]
 _MAX_EQUATIONS = 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Equations that hold at once, and the one unknown whose value is asked."""
+    """Equations that hold at once, and the one unknown whose value is asked.
+
+    Compared by identity: decoding is remembered, and what is gathered of a problem with it.
+    """
 
     unknown: str
     equations: tuple[Equation, ...]

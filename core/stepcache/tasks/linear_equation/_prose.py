@@ -17,6 +17,7 @@ __all__ = [
     "STEP_WORDS",
     "claim_words",
     "operation",
+    "operation_behind",
     "spelled_number",
 ]
 
@@ -38,6 +39,13 @@ _OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("divide", ("divid", "divis", "teil", "deel", "delen", "раздел", "делим", "除")),
     ("multiply", ("multipl", "vermenig", "умнож", "乘", "times")),
 )
+_BEHIND: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("subtract", ("subtrah", "abzieh", "abgezogen", "aftrek", "引")),
+    ("add", ("addier", "hinzu", "optel", "足")),
+    ("divide", ("dividier", "teilen", "geteilt", "delen", "割")),
+    ("multiply", ("multiplizier", "vermenig", "掛")),
+)
+"""Of languages that put the verb last."""
 _NOT_VERBS = frozenset(
     ("additional", "additionally", "someone", "something", "sometimes", "somehow")
 )
@@ -203,6 +211,17 @@ def operation(words: Sequence[str]) -> str | None:
         if word in _NOT_VERBS:
             continue
         for name, stems in _OPERATIONS:
+            if word.startswith(stems):
+                return name
+    return None
+
+
+def operation_behind(words: Sequence[str]) -> str | None:
+    """The operation named behind its number, as in ``3 auf beiden Seiten subtrahieren``."""
+    for word in words:
+        if word in (".", "\n", ";", ":"):
+            return None
+        for name, stems in _BEHIND:
             if word.startswith(stems):
                 return name
     return None

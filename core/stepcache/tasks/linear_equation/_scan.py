@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stepcache.tasks.linear_equation._lex import Token, lex
 
@@ -33,6 +33,8 @@ class Run:
     """A word touches it without a space, so it may be part of a longer name."""
     boxed: bool = False
     """It stands in ``\\boxed{}``."""
+    behind: tuple[str, ...] = ()
+    """Casefolded words and stops up to the next run, nearest first."""
 
     @property
     def start(self) -> int:
@@ -90,8 +92,13 @@ def scan(tokens: Sequence[Token]) -> tuple[Run, ...]:
             words.append(token.text.casefold())
         previous = token
     if current:
-        _close(current, words, previous, None, found)
-    return tuple(found)
+        words = _close(current, words, previous, None, found)
+    return _with_behind(found, words)
+
+
+def _with_behind(found: list[Run], trailing: Sequence[str]) -> tuple[Run, ...]:
+    behind = [*(run.before for run in found[1:]), tuple(trailing)]
+    return tuple(replace(run, behind=words[:_NEAR]) for run, words in zip(found, behind))
 
 
 def _joins(tokens: Sequence[Token], index: int) -> bool:
@@ -163,48 +170,40 @@ def _article(token: Token, before: Token | None, after: Token | None) -> bool:
 
 
 def _trimmed(tokens: list[Token]) -> list[Token]:
-    """Without brackets and signs of the sentence at the ends."""
-    tokens = list(tokens)
-    while tokens:
-        lone = -1
-        opened: list[int] = []
-        for i, token in enumerate(tokens):
-            if token.kind == "open":
-                opened.append(i)
-            elif token.kind == "close":
-                if opened:
-                    opened.pop()
-                else:
-                    lone = i
-                    break
-        if lone == len(tokens) - 1 or lone == 0:
-            tokens.pop(lone)
-        elif lone == 1 and tokens[0].kind == "number":
-            tokens = tokens[2:]  # "1) 2x + 3 = 13"
-        elif (opened and opened[0] == 0 and lone < 0) or (opened and opened[-1] == len(tokens) - 1):
-            tokens.pop(0 if opened[0] == 0 else -1)
-        elif _wraps(tokens):
-            tokens = tokens[1:-1]
-        elif tokens[-1].kind == "op" and tokens[-1].text == "*" and not tokens[-1].maths:
-            tokens.pop()
-        elif tokens[0].kind == "op" and tokens[0].text == "*" and not tokens[0].maths:
-            tokens.pop(0)
-        else:
-            break
-    if not any(t.kind in ("number", "letter", "eq", "bad", "frac") for t in tokens):
+    """Without brackets and signs of the sentence at the ends. Linear in the number of tokens."""
+    partner = _partners(tokens)
+    first, last = 0, len(tokens) - 1
+    while first <= last and _strippable(tokens[first], partner[first]):
+        first += 1
+    while first <= last and _strippable(tokens[last], partner[last]):
+        last -= 1
+    if last - first > 1 and tokens[first].kind == "number" and partner[first + 1] == -1:
+        first += 2  # "1) 2x + 3 = 13"
+    kept = tokens[first : last + 1]
+    if not any(t.kind in ("number", "letter", "eq", "bad", "frac") for t in kept):
         return []
-    return tokens
+    if any(t.kind == "eq" for t in kept):
+        # "(2x + 3 = 13)": brackets around a whole equation.
+        while first < last and partner[first] == last:
+            first, last = first + 1, last - 1
+    return tokens[first : last + 1]
 
 
-def _wraps(tokens: list[Token]) -> bool:
-    """``(2x + 3 = 13)``: brackets around a whole equation."""
-    if tokens[0].kind != "open" or tokens[-1].kind != "close":
-        return False
-    depth = 0
-    equation = False
-    for i, token in enumerate(tokens):
-        depth += (token.kind == "open") - (token.kind == "close")
-        equation = equation or token.kind == "eq"
-        if depth == 0 and i < len(tokens) - 1:
-            return False
-    return equation
+def _partners(tokens: Sequence[Token]) -> list[int | None]:
+    """For each bracket the index of the one that matches it, -1 for none; None for the rest."""
+    partner: list[int | None] = [None] * len(tokens)
+    opened: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.kind == "open":
+            opened.append(index)
+            partner[index] = -1
+        elif token.kind == "close":
+            partner[index] = -1
+            if opened:
+                other = opened.pop()
+                partner[index], partner[other] = other, index
+    return partner
+
+
+def _strippable(token: Token, partner: int | None) -> bool:
+    return partner == -1 or (token.kind == "op" and token.text == "*" and not token.maths)

@@ -54,6 +54,8 @@ class LinearEquationTask:
 
     def parse(self, request: Request, /) -> Constraints | Declined:
         """Read the equations and the asked unknown, or say why the text is not ours."""
+        if request.contract.schema is not None:
+            return Declined(reason="an answer of a given schema is demanded")
         return read_request(request.text, self.name, self.version)
 
     def segment(self, text: str, /) -> tuple[Step, ...]:
@@ -67,7 +69,7 @@ class LinearEquationTask:
     def verify(self, step: Step, constraints: Constraints, /) -> Verdict:
         """Hold every equation, stated value and operation of a step against the request."""
         try:
-            return examine(step.text, decode(constraints)).verdict
+            return examine(step.text, decode(constraints), opening=step.index == 0).verdict
         except Unreadable as error:
             return Verdict.unknown("unreadable", str(error))
 

@@ -33,11 +33,12 @@ from stepcache.tasks.linear_equation._prose import (
     STEP_WORDS,
     claim_words,
     operation,
+    operation_behind,
     spelled_number,
 )
 from stepcache.tasks.linear_equation._scan import Run, runs
 
-__all__ = ["Findings", "examine"]
+__all__ = ["Findings", "examine", "is_marker"]
 
 _MAX_CHARS = 20_000
 _MARKER = re.compile(r"[.):\uff1a\u3001]")
@@ -74,13 +75,18 @@ class Findings:
             self.unknown = Verdict.unknown(code, reason)
 
 
-def examine(text: str, problem: Problem) -> Findings:
-    """Judge one step, or one whole answer, by itself."""
+def examine(text: str, problem: Problem, *, opening: bool = False) -> Findings:
+    """Judge one step by itself.
+
+    Args:
+        opening: It is the first step of an answer, so that its first equation, unless an operation
+            is named before it, must be the request's own or one of its reduced forms.
+    """
     findings = Findings()
     if len(text) > _MAX_CHARS:
         findings.doubt("too-long", f"longer than {_MAX_CHARS} characters")
         return findings
-    _Examiner(text, problem, findings).run()
+    _Examiner(text, problem, findings, opening).run()
     return findings
 
 
@@ -89,15 +95,19 @@ class _Examiner:
     text: str
     problem: Problem
     findings: Findings
+    opening: bool
     facts: Facts = field(init=False)
     before: Run | None = None
     """The run before the present one."""
+    pairs: list[tuple[Quotient, Quotient]] = field(default_factory=list)
+    """The step's equations in the unknown, in order."""
 
     def __post_init__(self) -> None:
         self.facts = gather(self.problem)
 
     def run(self) -> None:
         found = runs(self.text)
+        self.pairs = _equations(found, self.problem.unknown)
         self.prose()
         for run in found:
             self.judge(run, alone=len(found) == 1)
@@ -144,6 +154,7 @@ class _Examiner:
         for left, right in pairwise(parts):
             self.equation(left, right, run)
         self.restated(run, parts)
+        self.opened(run, parts)
         if self.problem.value is not None and self._states(run, parts):
             self.findings.final = True
 
@@ -162,6 +173,8 @@ class _Examiner:
         if strange:
             name = sorted(strange)[0]
             self.findings.fail("other-variable", f"it speaks of {name}, not {self.problem.unknown}")
+        elif not names and run.letters and run.equals == 1 and self.problem.value is not None:
+            self.findings.doubt("identity", "the unknown falls out of an equation")
         elif not names:
             self.numbers(left, right)
         elif names == {self.problem.unknown}:
@@ -192,9 +205,12 @@ class _Examiner:
             self.findings.doubt("not-linear", f"{written} is not linear")
         elif not zero.terms:
             self.identity(left, right, written)
-        elif (slope and problem.value == -rest / slope) or (
-            not slope and problem.solutions == "none"
-        ):
+        elif slope and problem.value == -rest / slope:
+            if problem.simple and not rest and abs(slope) not in self.facts.coefficients:
+                # With the solution 0 every coefficient would do.
+                self.findings.doubt("other-form", f"{written} holds whatever the request is")
+            self.findings.claims += 1
+        elif not slope and problem.solutions == "none":
             self.findings.claims += 1
         elif slope and left.text() == problem.unknown and right.value is not None:
             self.findings.fail("wrong-value", f"{written} does not solve the equation")
@@ -244,6 +260,21 @@ class _Examiner:
                 "other-equation", f"the request's equation is not {' = '.join(pair)}"
             )
 
+    def opened(self, run: Run, parts: Sequence[Quotient]) -> None:
+        """The equation an answer begins with, in the terms of the request up to a common factor."""
+        opening, self.opening = self.opening, False
+        problem = self.problem
+        if not (opening and problem.simple and problem.value is not None and len(parts) == 2):
+            return
+        if operation(run.before):
+            return
+        a, _, c, _ = problem.parts()
+        slope = numerator(*parts).coefficient(problem.unknown)
+        scale = constant((a - c) / slope) if slope else constant(1)
+        if not all(self.facts.term(part * scale, problem.unknown) for part in parts):
+            written = " = ".join(part.text() for part in parts)
+            self.findings.doubt("other-form", f"{written} is not what the request begins with")
+
     def _alone(self, parts: Sequence[Quotient]) -> bool:
         return any(p.text() == self.problem.unknown for p in parts)
 
@@ -267,7 +298,7 @@ class _Examiner:
             self.said_of_before(run, value)
         elif number is None:
             self.term(run, value)
-        elif self.marker(run):
+        elif is_marker(self.text, run):
             return
         elif self.stated(run, alone=alone):
             self.value(number, run)
@@ -301,19 +332,6 @@ class _Examiner:
         if subject.text() == self.problem.unknown and _is_literal(run.tokens):
             self.findings.final = True
 
-    def marker(self, run: Run) -> bool:
-        """``1.`` before an item, ``Step 2``, ``## 3``."""
-        if len(run.tokens) != 1 or run.tokens[0].kind != "number":
-            return False
-        if run.before[-1:] and run.before[-1] in STEP_WORDS:
-            return True
-        line = self.text.rfind("\n", 0, run.start) + 1
-        if _LINE_HEAD.fullmatch(self.text, line, run.start) is None:
-            return False
-        end = self.text.find("\n", run.stop)
-        rest = self.text[run.stop : end if end >= 0 else len(self.text)]
-        return bool(_MARKER.match(rest)) and bool(rest[1:].strip(" *\t\r"))
-
     def stated(self, run: Run, *, alone: bool) -> bool:
         if run.boxed:
             return True
@@ -336,7 +354,7 @@ class _Examiner:
             self.findings.final = self.findings.final or _is_literal(run.tokens)
 
     def number(self, run: Run, number: Fraction) -> None:
-        verb = operation(run.before)
+        verb = operation(run.before) or operation_behind(run.behind)
         written = fraction_text(number)
         if verb is None:
             if not self.facts.mentions(number):
@@ -361,20 +379,10 @@ class _Examiner:
 
     def steps_on(self, verb: str, number: Fraction) -> bool:
         """Whether two neighbouring equations of the step differ by just this operation."""
-        found: list[tuple[Quotient, Quotient]] = []
-        for run in runs(self.text):
-            if run.equals != 1 or run.bad is not None or run.glued:
-                continue
-            try:
-                left, right = sides(run.tokens)
-            except Unreadable:
-                continue
-            if left.symbols | right.symbols == {self.problem.unknown}:
-                found.append((left, right))
-        return any(_leads(verb, number, a, b) for a, b in pairwise(found))
+        return any(_leads(verb, number, a, b) for a, b in pairwise(self.pairs))
 
     def term(self, run: Run, value: Quotient) -> None:
-        verb = operation(run.before)
+        verb = operation(run.before) or operation_behind(run.behind)
         unknown = self.problem.unknown
         if len(self.problem.symbols) > 1 or not self.problem.simple:
             given = {side.text() for pair in self.problem.equations for side in pair}
@@ -389,6 +397,34 @@ class _Examiner:
             fits = self.facts.term(value, unknown)
         if not fits:
             self.findings.doubt("unread-term", f"{value.text()} is not a term of the request")
+
+
+def _equations(found: Sequence[Run], unknown: str) -> list[tuple[Quotient, Quotient]]:
+    pairs: list[tuple[Quotient, Quotient]] = []
+    for run in found:
+        if run.equals != 1 or run.bad is not None or run.glued:
+            continue
+        try:
+            left, right = sides(run.tokens)
+        except Unreadable:
+            continue
+        if left.symbols | right.symbols == {unknown}:
+            pairs.append((left, right))
+    return pairs
+
+
+def is_marker(text: str, run: Run) -> bool:
+    """``1.`` before an item, ``Step 2``, ``## 3``: a number that says nothing of the request."""
+    if len(run.tokens) != 1 or run.tokens[0].kind != "number":
+        return False
+    if run.before[-1:] and run.before[-1] in STEP_WORDS:
+        return True
+    line = text.rfind("\n", 0, run.start) + 1
+    if _LINE_HEAD.fullmatch(text, line, run.start) is None:
+        return False
+    end = text.find("\n", run.stop)
+    rest = text[run.stop : min(end if end >= 0 else len(text), run.stop + 80)]
+    return bool(_MARKER.match(rest)) and bool(rest[1:].strip(" *\t\r"))
 
 
 def _monic(zero: Poly) -> Poly:
