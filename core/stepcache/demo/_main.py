@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stepcache.demo import _report as report
-from stepcache.demo._run import Endpoint, Exchange, build_chains, play, warm_up
+from stepcache.demo._run import Endpoint, Exchange, open_chains, play, warm_up
 from stepcache.demo._script import SCRIPT, Item
 from stepcache.demo._server import LocalModelServer
 from stepcache.demo._weights import MODELS, fetch
@@ -48,8 +48,7 @@ def run(options: Options, console: Console, items: Sequence[Item] = SCRIPT) -> b
         Exception: Whatever the endpoint answers to the first call.
     """
     started = time.time()
-    with _endpoint(options, console) as endpoint:
-        bare, cached = build_chains(endpoint)
+    with _endpoint(options, console) as endpoint, open_chains(endpoint) as (bare, cached):
         with console.status("asking the model once, off the record"):
             warm_up(bare)
         exchanges = _play(bare, cached, items, console)

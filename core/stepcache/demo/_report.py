@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Figures", "Summary", "header", "row", "summarise", "summary_table"]
 
-_WIDTHS = (3, 9, 24, 8, 9, 17, 14, 8)
+_WIDTHS = (3, 9, 26, 8, 9, 17, 14, 8)
 _COLOURS = {
     "exact": "green",
     "reuse": "green",

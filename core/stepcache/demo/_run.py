@@ -7,7 +7,8 @@ server, so that both are measured under the same conditions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,6 +16,7 @@ from stepcache.demo._check import is_correct
 from stepcache.demo._script import SCRIPT, Item
 
 if TYPE_CHECKING:
+    import httpx
     from langchain_core.messages import BaseMessage
     from langchain_core.runnables import Runnable
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 else:
     Chain: TypeAlias = Any
 
-__all__ = ["Answer", "Endpoint", "Exchange", "build_chains", "play", "warm_up"]
+__all__ = ["Answer", "Endpoint", "Exchange", "open_chains", "play", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,20 +85,23 @@ class Exchange:
         }
 
 
-def build_chains(endpoint: Endpoint) -> tuple[Chain, Chain]:
-    """The bare chain and the cached one: the same prompt, the same model."""
+@contextmanager
+def open_chains(endpoint: Endpoint) -> Iterator[tuple[Chain, Chain]]:
+    """The bare chain and the cached one: the same prompt, the same model, two connections."""
+    import httpx
     from langchain_core.prompts import ChatPromptTemplate
 
     from langchain_stepcache import StepCacheChatModel
 
     prompt = ChatPromptTemplate.from_messages([("human", "{question}")])
-    bare = prompt | _model(endpoint)
-    cached = prompt | StepCacheChatModel(llm=_model(endpoint), prefill=endpoint.prefill)
-    return bare, cached
+    proxies = not endpoint.loopback
+    with httpx.Client(trust_env=proxies) as one, httpx.Client(trust_env=proxies) as other:
+        bare = prompt | _model(endpoint, one)
+        llm = _model(endpoint, other)
+        yield bare, prompt | StepCacheChatModel(llm=llm, prefill=endpoint.prefill)
 
 
-def _model(endpoint: Endpoint) -> Any:
-    import httpx
+def _model(endpoint: Endpoint, client: httpx.Client) -> Any:
     from langchain_openai import ChatOpenAI
     from pydantic import SecretStr
 
@@ -110,7 +115,7 @@ def _model(endpoint: Endpoint) -> Any:
         timeout=600,
         max_retries=0,
         stream_usage=True,
-        http_client=httpx.Client(trust_env=False) if endpoint.loopback else None,
+        http_client=client,
     )
 
 
