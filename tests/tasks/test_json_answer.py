@@ -333,7 +333,6 @@ def test_inserting_keeps_the_others_byte_identical(
         ("{'name': 'Ann', 'age': 30}", {"name": "Ann", "age": 30}),
         ('{"name": "Ann", "age": 30,}', {"name": "Ann", "age": 30}),
         ('{name: "Ann", age: 30}', {"name": "Ann", "age": 30}),
-        ('{"name": "Ann", "age": 30, "pet": "cat"}', {"name": "Ann", "age": 30}),
         ("Here:\n{'name': 'Ann', 'age': None}", {"name": "Ann", "age": None}),
         ('{"name": "\\frac{1}{2}", "age": 30}', {"name": "\\frac{1}{2}", "age": 30}),
         (
@@ -387,6 +386,37 @@ def test_nothing_raises(text: str, reply: str) -> None:
         TASK.splice(reply, steps, block, found, new)
     TASK.mend(text, new)
     TASK.mend('{"name": "' + text, new)
+
+
+def test_keys_nobody_asked_for() -> None:
+    """An own idea of the model's passes once, is dropped where only the keys are wanted, and is
+    neither reused under other demands nor thrown away."""
+    text = '{"name": "Ann", "age": 30, "pet": "cat"}'
+    plain, strict = demand(), demand("name, age and nothing else")
+    assert checked(text, plain) == "pass"
+    assert checked(text, strict) == "extra-keys"
+    assert TASK.mend(text, plain) is None
+    assert TASK.mend(text, strict) == '{"name": "Ann", "age": 30}'
+    assert verdicts(text, plain) == [("fail", "extra-keys")]
+    shorter = adapted(text, demand("name, age"), demand("name"))
+    assert shorter is None or verdicts(shorter, demand("name")) == [("fail", "extra-keys")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[{"name": "Ann", "age": 30}, {"name": "Bob", "age": 25}]',
+        '{"people": [{"name": "Ann", "age": 30}, {"name": "Bob", "age": 25}]}',
+        '{"Ann": {"name": "Ann", "age": 30}, "Bob": {"name": "Bob", "age": 25}}',
+    ],
+)
+def test_several_objects_answer_where_one_is_not_demanded(text: str) -> None:
+    """Without the word "object" a collection of objects is an answer too, every one with the keys."""
+    loose = TASK.parse(ask("Describe Ann and Bob as JSON with keys name, age"))
+    assert isinstance(loose, Constraints)
+    assert checked(text, loose) == "pass"
+    assert checked(text.replace('"age": 25', '"years": 25'), loose) == "missing-keys"
+    assert checked(text, demand()) != "pass"
 
 
 def test_it_solves_nothing() -> None:

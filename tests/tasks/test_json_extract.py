@@ -87,6 +87,7 @@ def test_bracket_soup_is_answered(text: str) -> None:
         ("just words", "no-json"),
         ('{"a": 1} and {"b": 2}', "ambiguous-json"),
         ('{"a": 1} then {"b": }', "ambiguous-json"),
+        ('Such as ```json\n{"a": 1}\n``` so ```json\n{"a": 2}\n```', "ambiguous-json"),
         ('{"a": 1, "a": 2}', "duplicate-key"),
         ('[{"a": {"b": 1, "b": 1}}]', "duplicate-key"),
         ('{"a": NaN}', "broken-json"),

@@ -117,9 +117,9 @@ OTHER = [
 @pytest.mark.parametrize("text", SAME)
 def test_rewordings_demand_the_same(text: str) -> None:
     """A re-worded prompt has equal keys, shape and topic, so that one answer serves both."""
-    a, b = dict(parsed(BASE).values), dict(parsed(text).values)
-    assert b["keys"] == ["name", "country", "population"]
-    assert a == b
+    assert parsed(text).values["keys"] == ["name", "country", "population"]
+    assert parsed(text).whole
+    assert unexplained(BASE, text) == unexplained(text, BASE) == []
     assert rest(text) == rest(BASE) == ("the", "city", "of", "Paris")
 
 
@@ -205,13 +205,34 @@ def test_keys_are_read(text: str, keys: list[str]) -> None:
     assert parsed(text).values["keys"] == keys
 
 
-def test_unreadable_key_list_is_not_guessed() -> None:
+@pytest.mark.parametrize(
+    "tail",
+    [
+        "first name and shoe size",
+        "name and, if known, size",
+        "name, age, or size",
+        "name, age as well as size",
+        "name, age, the size",
+        "name, age, optionally size",
+        "name, age, briefly describe her size",
+        "name, age, size and name",
+    ],
+)
+def test_unreadable_key_list_is_not_guessed(tail: str) -> None:
     """A list that cannot be read to its end names no keys, and the task does not judge wholes."""
-    constraints = parsed("Describe Ann as JSON with keys first name and shoe size")
-    assert constraints.values["keys"] == []
-    assert constraints.whole is False
-    text = "Describe Ann as JSON with keys first name and shoe size"
-    assert "shoe" in rest(text)
+    text = f"Describe Ann as JSON with keys {tail}"
+    assert parsed(text).values["keys"] == []
+    assert parsed(text).whole is False
+    assert "name" in rest(text)
+
+
+@pytest.mark.parametrize(
+    "more",
+    ["Also include an email field.", "Add her age.", "Use nested objects.", "Keys in snake_case."],
+)
+def test_more_said_of_keys_is_not_understood(more: str) -> None:
+    """Where more is said of keys than was read, the task does not judge whole answers."""
+    assert parsed(f"Describe Ann as JSON with keys a, b. {more}").whole is False
 
 
 def test_schema_names_the_keys() -> None:

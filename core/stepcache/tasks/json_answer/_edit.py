@@ -62,11 +62,24 @@ def _adapt_text(text: str, old: Constraints, new: Constraints) -> str | None:
         if new.values.get("schema") is not None:
             return None
         body = rename(body, {renamed[0]: renamed[1]})
-    allowed = allowed_keys(new)
-    if allowed is not None:
-        body = drop(body, [m.key for m in members(body) if m.key not in allowed])
+    body = drop(body, _no_longer(old, new))
     body = _coerced(body, new.values.get("schema"))
     return text[: found.start] + body + text[found.stop :]
+
+
+def _no_longer(old: Constraints, new: Constraints) -> frozenset[str]:
+    """The keys the old request demanded and the new one does not. Keys that neither names were the
+    model's own choice, and nobody can say whether the request wants them."""
+    allowed = allowed_keys(new)
+    if allowed is None:
+        return frozenset()
+    schema = old.values.get("schema")
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    named = {
+        *(old.values.get("keys") or ()),
+        *(properties if isinstance(properties, Mapping) else ()),
+    }
+    return frozenset(named - allowed)
 
 
 def _coerced(body: str, schema: Any) -> str:
@@ -229,7 +242,8 @@ def mended(text: str, constraints: Constraints) -> str | None:
         return None
     body = _coerced(new[found.start : found.stop], constraints.values.get("schema"))
     allowed = allowed_keys(constraints)
-    if allowed is not None and isinstance(found.value, dict):
+    forbidden = constraints.values.get("extras") == "forbidden"
+    if forbidden and allowed is not None and isinstance(found.value, dict):
         body = drop(body, [key for key in found.value if key not in allowed])
     new = new[: found.start] + body + new[found.stop :]
     step = Step(index=0, text=new, kind="json")

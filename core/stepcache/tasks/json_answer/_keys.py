@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from stepcache.tasks.json_answer._members import Member, members
-from stepcache.tasks.json_answer._words import INSTRUCTION_VERBS, NOT_KEYS, NUMBERS
+from stepcache.tasks.json_answer._words import INSTRUCTION_VERBS, MORE_KEYS, NOT_KEYS, NUMBERS
 
 __all__ = ["KeyList", "count_agrees", "read_list", "read_template"]
 
@@ -25,6 +25,12 @@ _CLOSING = re.compile(
 )
 _END = re.compile(r"\s{0,40}(?:$|[.;:!?)\]}\n](?![\w]))")
 _WORD = re.compile(r"[ \t]+([^\W\d_][\w'\u2019]*)")
+_IMPERATIVES = INSTRUCTION_VERBS - {"please", "then"}
+_CONNECTOR = re.compile(
+    r"\s{0,3}(,\s{0,3}(?:and\b\s{0,3})?|\band\b[\s,]{0,3})?((?:or|plus|also|as\s+well\s+as|along\s+with)"
+    r"\b)?(?:(?<=[,\s])([^\W\d_]+))?",
+    re.IGNORECASE,
+)
 _BULLET = re.compile(
     r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+[\"`'*]{0,3}([^\W\d][\w.-]{0,80})[\"`'*]{0,3}"
     r"(?:[ \t]*(?:[:–—(]|-[ \t])[ \t]*([^\n]{1,500}))?[ \t]*(?:\n|$)"
@@ -58,7 +64,7 @@ def read_list(text: str, at: int) -> KeyList | None:
     while len(keys) < _MAX_KEYS:
         item = _item(text, at)
         if item is None:
-            return _finished(keys, notes, at, quoted_any) if keys else None
+            return _finished(text, keys, notes, at, quoted_any) if keys else None
         key, after, quoted = item
         note = _NOTE.match(text, after)
         end = note.end() if note else after
@@ -69,10 +75,10 @@ def read_list(text: str, at: int) -> KeyList | None:
         if note:
             notes[key] = note.group(1).strip()
         if closing := _CLOSING.match(text, end):
-            return _finished(keys, notes, closing.end(), quoted_any)
+            return _finished(text, keys, notes, closing.end(), quoted_any)
         separator = _AND.match(text, end) or _COMMA.match(text, end)
         if separator is None or not _goes_on(text, separator.end()):
-            return _finished(keys, notes, end, quoted_any)
+            return _finished(text, keys, notes, end, quoted_any)
         at = separator.end()
     return KeyList((), at, readable=False)
 
@@ -154,7 +160,9 @@ def _closed(text: str, at: int) -> bool:
     if _END.match(text, at) or _COMMA.match(text, at) or _AND.match(text, at):
         return True
     word = _WORD.match(text, at)
-    return word is not None and word.group(1).casefold() in NOT_KEYS
+    # "..., briefly describe": no key stands right before an imperative.
+    follows = word.group(1).casefold() if word else ""
+    return follows in NOT_KEYS and follows not in _IMPERATIVES
 
 
 def _goes_on(text: str, at: int) -> bool:
@@ -167,9 +175,13 @@ def _goes_on(text: str, at: int) -> bool:
     return quoted or not verb
 
 
-def _finished(keys: list[str], notes: dict[str, str], stop: int, quoted: bool) -> KeyList:
+def _finished(
+    text: str, keys: list[str], notes: dict[str, str], stop: int, quoted: bool
+) -> KeyList:
     unique = tuple(dict.fromkeys(keys))
-    if len(unique) < len(keys):
+    more = _CONNECTOR.match(text, stop)
+    goes_on = more is not None and (more.group(2) or (more.group(3) or "").casefold() in MORE_KEYS)
+    if len(unique) < len(keys) or goes_on:
         return KeyList((), stop, readable=False)
     return KeyList(unique, stop, certain=quoted or len(unique) > 1, notes=notes)
 

@@ -133,6 +133,14 @@ _IMPERATIVE = re.compile(
     _I,
 )
 _TEMPLATE = re.compile(r"\{\s{0,80}\"[^\"\n]{1,200}\"\s{0,3}:")
+_EXACTLY = re.compile(
+    r"\b(?:exactly|precisely|only|just|nothing\s+else|no\s+others?|no\s+other\s+keys)\b", _I
+)
+_MORE_SAID = re.compile(
+    r"\b(?:keys?|fields?|property|properties|attributes?|includ\w*|add|adding|additional\w*|also|"
+    r"optional\w*|extra|besides|nested|objects?|schema)\b",
+    _I,
+)
 _MENTION = re.compile("json", _I)
 _ARTICLE = re.compile(r"\bthe\s", _I)
 _KEY_NOUN = re.compile(r"\b(?:keys?|fields?|property|properties|attributes?)\b", _I)
@@ -156,8 +164,8 @@ class Demand:
     keys: tuple[str, ...] = ()
     notes: dict[str, str] = field(default_factory=dict)
     """What is said of single keys ("integer", "<years>"): instructions no verifier can check."""
-    closed: bool = True
-    """False when other keys are welcome ("including at least ...")."""
+    extras: str = "unsaid"
+    """Whether other keys are ``welcome`` ("including at least"), ``forbidden`` ("exactly")."""
     ordered: bool = False
     shape: str = "any"
     """``object``, ``array`` or ``any``."""
@@ -384,12 +392,12 @@ def _assemble(
     spans = [Span(start=a, stop=b, name="json") for a, b in phrase.pieces if a < b]
     names: tuple[str, ...] = ()
     notes: dict[str, str] = {}
-    closed, end = True, phrase.stop
+    extras, end = "unsaid", phrase.stop
     template = False
     if keys is not None:
         names, notes, end = keys.keys, keys.notes, max(phrase.stop, keys.stop)
         clause = view[key_start : keys.stop]
-        closed = not re.match(r"[\s\S]{0,30}\b(?:includ\w*|at\s+least)\b", clause, _I)
+        extras = _extras(clause)
         template = text[key_start : key_start + 1] == "{"
         spans.append(_key_span(text, key_start, keys.stop))
     source, source_span = _source(text, view, end)
@@ -404,10 +412,11 @@ def _assemble(
         quoted += tuple(text[s.start : s.stop] for s in spans if s.name != "source")
     explicit = re.search(r"\b(?:object|dictionary|dict|hash|map)\b", phrase.noun, _I) is not None
     shape, sure_shape = _shape(phrase, bool(names), explicit or template, rest)
+    sure = sure and not (names and _MORE_SAID.search(rest))
     return Demand(
         keys=names,
         notes=notes,
-        closed=closed,
+        extras=extras,
         ordered=_ORDER.search(rest) is not None,
         shape=shape,
         source=source,
@@ -426,8 +435,14 @@ def _shape(phrase: _Phrase, keyed: bool, explicit: bool, rest: str) -> tuple[str
         return "object", True
     if not keyed:
         return "any", True
-    # "Three cities as JSON with keys ..." may rightly be answered by an array.
-    return ("any", False) if _LISTISH.search(rest) else ("object", True)
+    # "Three cities as JSON with keys ..." may rightly be answered in many ways.
+    return "any", _LISTISH.search(rest) is None
+
+
+def _extras(clause: str) -> str:
+    if re.match(r"[\s\S]{0,30}\b(?:includ\w*|at\s+least)\b", clause, _I):
+        return "welcome"
+    return "forbidden" if _EXACTLY.search(clause) else "unsaid"
 
 
 def _key_span(text: str, start: int, stop: int) -> Span:

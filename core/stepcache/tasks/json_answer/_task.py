@@ -61,7 +61,7 @@ class JsonAnswerTask:
             values={
                 "keys": keys,
                 "notes": demand.notes,
-                "closed": demand.closed,
+                "extras": demand.extras,
                 "ordered": demand.ordered,
                 "shape": demand.shape,
                 "schema": schema,

@@ -56,13 +56,13 @@ def check_whole(steps: Sequence[Step], constraints: Constraints) -> Verdict:
 
 
 def allowed_keys(constraints: Constraints) -> frozenset[str] | None:
-    """The only keys the object may hold, or None when any may stand in it."""
+    """The keys a reused object may hold, or None when any may stand in it."""
     values = constraints.values
     keys = frozenset(values.get("keys") or ())
     named = property_names(values.get("schema"))
     if values.get("schema") is not None:
         return None if named is None else named | keys
-    return keys if keys and values.get("closed", True) else None
+    return keys if keys and values.get("extras") != "welcome" else None
 
 
 def _judge(found: Found, constraints: Constraints, *, strict: bool) -> Verdict:
@@ -75,10 +75,12 @@ def _judge(found: Found, constraints: Constraints, *, strict: bool) -> Verdict:
     shape = _shape(value, values, bool(constraints.whole))
     if shape is not None:
         return shape
-    if isinstance(value, list) and schema is None:
-        return _judge_items(value, constraints)
+    strict = strict or values.get("extras") == "forbidden"
+    items = _items(value, values) if schema is None else None
+    if items is not None:
+        return _judge_items(items, constraints, strict=strict)
     missing = [key for key in values.get("keys") or () if _lacks(value, key)]
-    extra = _extra(value, constraints, strict=strict or schema is None)
+    extra = _extra(value, constraints, strict=strict)
     wrong: tuple[str, ...] = ()
     if isinstance(schema, Mapping):
         result = validate(value, schema)
@@ -115,7 +117,22 @@ def _shape(value: Any, values: Mapping[str, Any], whole: bool) -> Verdict | None
     return None
 
 
-def _judge_items(items: Sequence[Any], constraints: Constraints) -> Verdict:
+def _items(value: Any, values: Mapping[str, Any]) -> Sequence[Any] | None:
+    """The objects that have to hold the keys, where the value itself is a collection of them."""
+    if isinstance(value, list):
+        return value
+    keys = values.get("keys") or ()
+    if values.get("shape") != "any" or not isinstance(value, dict) or not keys:
+        return None
+    inner = list(value.values())
+    if any(key in value for key in keys) or not inner:
+        return None
+    if len(inner) == 1 and isinstance(inner[0], list) and inner[0]:
+        return inner[0]
+    return inner if all(isinstance(item, dict) for item in inner) else None
+
+
+def _judge_items(items: Sequence[Any], constraints: Constraints, *, strict: bool) -> Verdict:
     keys = constraints.values.get("keys") or ()
     for number, item in enumerate(items if keys else ()):
         if not isinstance(item, dict):
@@ -124,7 +141,7 @@ def _judge_items(items: Sequence[Any], constraints: Constraints) -> Verdict:
         if missing:
             reason = f"item {number + 1} lacks the keys: {', '.join(missing)}"
             return Verdict.failed("missing-keys", reason)
-        extra = _extra(item, constraints, strict=True)
+        extra = _extra(item, constraints, strict=strict)
         if extra:
             reason = f"item {number + 1} has keys that are not demanded: {', '.join(extra)}"
             return Verdict.failed("extra-keys", reason)

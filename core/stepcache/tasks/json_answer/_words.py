@@ -21,6 +21,7 @@ __all__ = [
     "FORMAT_NOUNS",
     "INSTRUCTION_VERBS",
     "LISTING",
+    "MORE_KEYS",
     "NOT_KEYS",
     "NUMBERS",
     "POLITE",
@@ -115,6 +116,12 @@ NOT_KEYS = _set(
     "provide write do don't never",
 )
 """Words that end an unquoted key list unless a comma follows them; quoted they may be keys."""
+
+MORE_KEYS = _set(
+    "if or also a an the its it their this these those any when optionally maybe possibly plus at",
+    "perhaps as ideally preferably",
+)
+"""Words behind a list and a comma or "and" that may lead to further keys: then it is not read."""
 
 FOREIGN_DEMANDS = (
     r"(?:als\s+json|im\s+json-format|en\s+(?:formato\s+)?json|au\s+format\s+json|"
