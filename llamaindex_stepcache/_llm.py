@@ -134,6 +134,10 @@ class StepCacheLLM(FunctionCallingLLM):
             )
         self._engine = engine
 
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> StepCacheLLM:
+        """A copy that shares the engine, as two applications of one cache do."""
+        return super().__deepcopy__({**(memo or {}), id(self._engine): self._engine})
+
     @classmethod
     def class_name(cls) -> str:
         """The name this class goes by in events and serialised settings."""
@@ -394,8 +398,9 @@ class StepCacheLLM(FunctionCallingLLM):
         Inheriting the host's general way would lose a provider's JSON-schema mode; calling the
         wrapped LLM's would go past the cache.
         """
-        base = type(self.llm)
-        if self._view_class is None or self._view_class.__bases__ != (base,):
+        base, known = type(self.llm), self._view_class
+        # A copy of this object brings along the class that leads to the original.
+        if known is None or known.__bases__ != (base,) or known.stepcache_outer is not self:
             self._view_class = _routed_class(base, self)
         view = copy.copy(self.llm)
         object.__setattr__(view, "__class__", self._view_class)
@@ -415,11 +420,12 @@ def _complete(prompt: str, formatted: bool, kwargs: dict[str, Any]) -> HostCall:
 
 def _routed_class(base: type[LLM], outer: StepCacheLLM) -> type[LLM]:
     """A subclass whose eight ways of asking lead to ``outer``."""
-    view: type[LLM] = type(f"Routed{base.__name__}", (base,), {"__module__": __name__})
+    view: Any = type(f"Routed{base.__name__}", (base,), {"__module__": __name__})
+    view.stepcache_outer = outer
     for name in _ROUTED:
         # Set afterwards, past the host's hook that wraps a class's methods in spans of their own.
         setattr(view, name, _to_outer(outer, name))
-    return view
+    return cast("type[LLM]", view)
 
 
 def _to_outer(outer: StepCacheLLM, name: str) -> Callable[..., Any]:

@@ -232,13 +232,29 @@ def _rebuilt(outcome: Outcome) -> ChatMessage:
                 {
                     "role": record.get("role", "assistant"),
                     "blocks": blocks,
-                    "additional_kwargs": record.get("additional_kwargs") or {},
+                    "additional_kwargs": _opened(record.get("additional_kwargs") or {}),
                 }
             )
         except ValueError:
             pass
     # Other words than were recorded: the thoughts beside those are not about these.
     return ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text=outcome.text)])
+
+
+class _Open(dict[str, Any]):
+    """A dict that can also be read by attribute, as the providers' own tool-call objects are."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def _opened(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _Open({key: _opened(item) for key, item in value.items()})
+    return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
 def _joined(blocks: list[Any]) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import json
 import subprocess
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -280,6 +283,33 @@ def test_as_structured_llm(endpoint: Any, inner: Make) -> None:
     llm = StepCacheLLM(llm=inner()).as_structured_llm(Weather)
     for _ in range(2):
         assert llm.chat(user("weather in 'Rome' at 3")).raw == Weather(place="Rome", degrees=3)
+    assert endpoint.calls == 1
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda llm: llm.model_copy()])
+def test_a_copy_is_itself(copied: Callable[[Any], Any], inner: Make) -> None:
+    """A copy shares what was learnt, and its structured calls stay behind its own wall."""
+    llm = StepCacheLLM(llm=inner())
+    llm.structured_predict(Weather, PROMPT, degrees=7)
+    # A deep copy cannot take open connections along, with or without us.
+    llm.llm._client = None  # type: ignore[attr-defined]
+    other = copied(llm)
+    assert other.engine is llm.engine
+    other.structured_predict(Weather, PROMPT, degrees=7)
+    assert llm.engine.routes == {"miss": 1, "exact": 1}
+    other.namespace = "b"
+    other.structured_predict(Weather, PROMPT, degrees=7)
+    assert llm.engine.routes == {"miss": 2, "exact": 1}
+
+
+async def test_equal_calls_at_once_ask_once(endpoint: Any, inner: Make) -> None:
+    """Threads and tasks that ask the same thing at the same time share one model call."""
+    llm = StepCacheLLM(llm=inner())
+    with ThreadPoolExecutor(4) as pool:
+        threads = [pool.submit(llm.chat, user(TALK)) for _ in range(8)]
+        tasks = await asyncio.gather(*(llm.achat(user(TALK)) for _ in range(16)))
+        answers = {str(r) for r in (*tasks, *(t.result() for t in threads))}
+    assert len(answers) == 1
     assert endpoint.calls == 1
 
 

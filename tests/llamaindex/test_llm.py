@@ -9,12 +9,14 @@ from typing import Any
 
 import openai
 import pytest
+from llama_index.core.base.llms.types import CompletionResponse, ImageBlock, TextBlock
 from llama_index.core.llms import LLM, ChatMessage, MockLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from pydantic import BaseModel, ConfigDict
 
 from llamaindex_stepcache import StepCacheLLM
-from stepcache import ConfigurationError, Policy, StepCacheEngine
+from stepcache import AnswerRejected, ConfigurationError, Policy, StepCacheEngine
 from stepcache.stores import MemoryStore
 
 EQUATION = "Solve 2x + 3 = 13 for x."
@@ -66,6 +68,30 @@ def test_a_patch_asks_for_the_missing_key_only(endpoint: Any, inner: Make) -> No
     assert list(answer) == ["name", "country", "population"]
     assert 'only the keys: "population"' in endpoint.asked[-1]["messages"][-1]["content"]
     assert told(response)["patched_steps"] == 1
+
+
+def test_a_patch_carries_the_hosts_own_history(endpoint: Any, inner: Make) -> None:
+    """Messages that are more than text reach the model in a patch as they do in the request."""
+    image = ImageBlock(url="https://example.org/paris.png")
+    history = [ChatMessage(role="user", blocks=[TextBlock(text="Look."), image])]
+    history.append(ChatMessage(role="assistant", content="I see."))
+    llm = StepCacheLLM(llm=inner())
+    llm.chat([*history, *user(CITY)])
+    assert told(llm.chat([*history, *user(LARGER)]))["route"] == "patch"
+    first, second = endpoint.asked
+    assert second["messages"][:-1] == first["messages"][:-1]
+    assert "example.org" in json.dumps(second["messages"][0])
+
+
+def test_a_rejected_answer_can_be_an_error(endpoint: Any, inner: Make) -> None:
+    """With ``on_reject="raise"`` a caller learns that nothing passed, and gets the answer with it."""
+    endpoint.wrong = 2
+    policy = Policy(on_reject="raise", fallback=False)
+    llm = StepCacheLLM(llm=inner(), policy=policy)
+    with pytest.raises(AnswerRejected) as caught:
+        llm.chat(user(EQUATION))
+    assert "x = 6" in caught.value.outcome.text
+    assert llm.engine.count() == 0
 
 
 def test_usage_is_what_was_spent(endpoint: Any, inner: Make) -> None:
@@ -256,6 +282,36 @@ def test_a_stream_without_its_terminal_event_stores_nothing(endpoint: Any, inner
     endpoint.finish = None
     llm = StepCacheLLM(llm=inner())
     assert list(llm.stream_chat(user(TALK)))
+    assert llm.engine.count() == 0
+
+
+class _Breaking(MockLLM):
+    """A model whose stream breaks after two pieces."""
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
+        def pieces() -> Iterator[CompletionResponse]:
+            yield CompletionResponse(text="one ", delta="one ")
+            yield CompletionResponse(text="one two ", delta="two ")
+            raise ConnectionError("gone")
+
+        return pieces()
+
+
+async def test_what_came_before_a_break_is_handed_over() -> None:
+    """The chunk held back for the summary is not lost when the stream breaks; nothing is kept."""
+    llm = StepCacheLLM(llm=_Breaking())
+    seen: list[str | None] = []
+
+    async def read() -> None:
+        async for chunk in await llm.astream_complete(TALK):
+            seen.append(chunk.delta)  # noqa: PERF401 - what came before the error is looked at
+
+    with pytest.raises(ConnectionError, match="gone"):
+        seen.extend(chunk.delta for chunk in llm.stream_complete(TALK))
+    with pytest.raises(ConnectionError, match="gone"):
+        await read()
+    assert seen == ["one ", "two "] * 2
     assert llm.engine.count() == 0
 
 
