@@ -94,7 +94,7 @@ def test_a_request_is_one_line_with_route_and_reason() -> None:
         "patch",
         "3 +1 new",
         "1.00 -> 0.25 s",
-        "40 (-60)",
+        "40, 60",
         "yes",
         "the key [b] is missing",
     ):

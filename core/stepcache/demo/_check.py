@@ -17,7 +17,9 @@ __all__ = ["is_correct"]
 
 _MAX_CHARS = 20_000
 _FENCE = re.compile(r"```[a-zA-Z]*\n(.*?)```", re.DOTALL)
-_VALUE = r"(?P<value>[-+]?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)"
+_NUMBER = r"[-+]?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?"
+# ``x = 10/2 = 5``: what is meant is the end of the chain.
+_VALUE = rf"(?:{_NUMBER}\s{{0,3}}=\s{{0,3}}){{0,4}}(?P<value>{_NUMBER})"
 _FRACTION = re.compile(r"\\[dt]?frac\{(-?\d{1,12})\}\{(-?\d{1,12})\}")
 _BOXED = re.compile(r"\\boxed\{([^{}]{1,60})\}")
 

@@ -133,7 +133,7 @@ def _avoided(answer: Answer) -> int:
 
 def header() -> RenderableType:
     """The heads of the columns that :func:`row` fills."""
-    names = ("#", "family", "request", "route", "reused", "bare -> here", "tokens", "correct")
+    names = ("#", "family", "request", "route", "reused", "bare -> here", "spent, saved", "correct")
     return _line([*names, "why"], style="bold")
 
 
@@ -146,7 +146,7 @@ def row(exchange: Exchange) -> RenderableType:
     reused = f"{told.get('reused_steps', 0)}"
     if told.get("patched_steps"):
         reused += f" +{told['patched_steps']} new"
-    tokens = f"{exchange.cached.tokens} (-{_avoided(exchange.cached)})"
+    tokens = f"{exchange.cached.tokens}, {_avoided(exchange.cached)}"
     return _line(
         [
             str(exchange.number),

@@ -287,6 +287,7 @@ def _join(weights: Weights, parts: Path, path: Path, tell: Progress) -> None:
             shutil.rmtree(parts, ignore_errors=True)
             why = f"its SHA-256 is {digest.hexdigest()}, not the pinned {weights.sha256}"
             raise _cannot(weights, why)
+        Path(name).chmod(0o644)  # a shared cache folder is read by others
         Path(name).replace(path)
     finally:
         Path(name).unlink(missing_ok=True)
