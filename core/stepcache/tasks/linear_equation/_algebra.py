@@ -100,6 +100,18 @@ class Poly:
         wanted = tuple((name, 1) for name in sorted(names))
         return next((c for m, c in self.terms if m == wanted), Fraction(0))
 
+    def derivative(self, name: str) -> Poly:
+        """The derivative with respect to one symbol."""
+        total: dict[Monomial, Fraction] = {}
+        for monomial, value in self.terms:
+            powers = dict(monomial)
+            power = powers.pop(name, 0)
+            if power > 1:
+                powers[name] = power - 1
+            lowered = tuple(sorted(powers.items()))
+            total[lowered] = total.get(lowered, Fraction(0)) + value * power
+        return Poly.of(total)
+
     def put(self, values: Mapping[str, Quotient]) -> Quotient:
         """The expression with values in place of symbols."""
         total = constant(0)

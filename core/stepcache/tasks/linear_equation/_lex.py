@@ -208,10 +208,11 @@ class _Lexer:
             self.add("op", "*", 1)
             return
         before, after = plain[at - 1 : at], plain[at + 2 : at + 3]
-        glued = before.isalnum() or before in (")", "}", "]")
+        glued = bool(before) and (before.isalnum() or before in ")}]")
         spaced = before == " " and after == " " and plain[at - 2 : at - 1].isalnum()
-        rest = plain[at + 2 : at + 4].lstrip(" ")
-        if before and (glued or spaced) and rest[:1] and (rest[0].isdigit() or rest[0] in "({"):
+        rest = plain[at + 2 : at + 4].lstrip(" ")[:1]
+        power = rest.isdigit() or rest in ("(", "{", "-")
+        if (glued and (power or after.isalnum())) or (spaced and power):
             self.add("op", "^", 2)
         else:
             self.add("mark", "**", 2)

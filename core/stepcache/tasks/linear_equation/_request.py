@@ -13,7 +13,14 @@ from stepcache.tasks.linear_equation._lex import Token, lex
 from stepcache.tasks.linear_equation._parse import expression, sides
 from stepcache.tasks.linear_equation._problem import Equation, Problem, encode, make_problem
 from stepcache.tasks.linear_equation._scan import Run, scan
-from stepcache.tasks.linear_equation._words import ASKING, NEUTRAL, STRUCTURE, STYLES, words
+from stepcache.tasks.linear_equation._words import (
+    ALTERING,
+    ASKING,
+    NEUTRAL,
+    STRUCTURE,
+    STYLES,
+    words,
+)
 
 __all__ = ["read_request"]
 
@@ -27,7 +34,7 @@ _ASK_BEFORE = words(
     "for of find determine compute calculate isolate is what evaluate value get variable unknown",
     "de para von für nach pour per voor naar переменную po 求",
 )
-_CONNECTORS = frozenset(("or", "o", "oder", "ou", "not", "isn't", "\u6216"))
+_ORDERS = {"first": 1, "second": 2, "third": 3}
 
 
 @dataclass
@@ -41,7 +48,7 @@ class _Reading:
     spans: list[Span] = field(default_factory=list)
     mentions: list[Run] = field(default_factory=list)
     pending: Run | None = None
-    """The name of ``Let NAME be``, until its value comes."""
+    """The name of ``Let NAME be`` or ``Let f(x) be``, until its value comes."""
     written: int = 0
     """Equations as written, definitions of functions included."""
 
@@ -132,6 +139,8 @@ def _take(run: Run, reading: _Reading) -> None:
         return
     if run.equals > 1:
         raise Unreadable("a chain of equations")
+    if run.after == "!" and run.has_digits and run.tokens[-1].kind != "letter":
+        raise Unreadable("a factorial or an exclamation: ambiguous")
     if any(t.kind == "blank" for t in run.tokens):
         raise Unreadable("an equation with a blank")
     _take_equation(run, reading)
@@ -149,26 +158,53 @@ def _take_letter(run: Run, reading: _Reading) -> None:
 
 def _take_expression(run: Run, reading: _Reading) -> None:
     if reading.pending is not None:
-        name = reading.pending.single or ""
-        value = expression(run.tokens, reading.functions)
-        _add(reading, symbol(name), value, {name, *_names(run, reading)})
-        reading.spans.append(Span(start=reading.pending.start, stop=run.stop, name="definition"))
+        _take_definition(run, reading.pending, reading)
         reading.pending = None
-        return
-    if run.letters:
+    elif run.before[-1:] == ("let",) and run.after == "be" and _is_call(run):
+        reading.pending = run
+    elif run.letters:
         raise Unreadable("an expression besides the equation")
-    raise Unreadable("a number besides the equation")
+    else:
+        raise Unreadable("a number besides the equation")
+
+
+def _take_definition(run: Run, name: Run, reading: _Reading) -> None:
+    """``Let k be 2*3 - 4``; ``Let f(x) be the second derivative of x**3``."""
+    value = expression(run.tokens, reading.functions)
+    if name.single is None:
+        order = _ORDERS.get(run.before[2], 0) if len(run.before) == 5 else 0
+        if run.before != ("be", "the", run.before[2:3][0], "derivative", "of") or not order:
+            raise Unreadable("a function without its definition")
+        _define(name, _derived(value, name.tokens[2].text, order), reading)
+    elif run.before == ("be",):
+        _add(reading, symbol(name.single), value, {name.single, *_names(run, reading)})
+    else:
+        raise Unreadable("a definition without its value")
+    reading.spans.append(Span(start=name.start, stop=run.stop, name="definition"))
+
+
+def _derived(value: Quotient, name: str, order: int) -> Quotient:
+    if value.bottom.value != 1:
+        raise Unreadable("the derivative of a quotient")
+    poly = value.top
+    for _ in range(order):
+        poly = poly.derivative(name)
+    return Quotient(poly, value.bottom)
+
+
+def _define(head: Run, body: Quotient, reading: _Reading) -> None:
+    name, parameter = head.tokens[0].text, head.tokens[2].text
+    if name in reading.functions or name in body.symbols:
+        raise Unreadable("a function is defined twice")
+    reading.functions[name] = (parameter, body)
+    reading.letters |= body.symbols - {parameter}
 
 
 def _take_equation(run: Run, reading: _Reading) -> None:
     reading.written += 1
     reading.spans.append(Span(start=run.start, stop=run.stop, name="equation"))
     if run.before[-1:] == ("let",) and _is_function(run):
-        name, parameter = run.tokens[0].text, run.tokens[2].text
-        body = expression(run.tokens[5:], reading.functions)
-        if body.symbols - {parameter} or name in reading.functions:
-            raise Unreadable("a function of more than its parameter")
-        reading.functions[name] = (parameter, body)
+        _define(run, expression(run.tokens[5:], reading.functions), reading)
         return
     left, right = sides(run.tokens, reading.functions)
     _add(reading, left, right, _names(run, reading))
@@ -177,6 +213,10 @@ def _take_equation(run: Run, reading: _Reading) -> None:
 def _is_function(run: Run) -> bool:
     kinds = [t.kind for t in run.tokens[:5]]
     return kinds == ["letter", "open", "letter", "close", "eq"]
+
+
+def _is_call(run: Run) -> bool:
+    return [t.kind for t in run.tokens] == ["letter", "open", "letter", "close"]
 
 
 def _names(run: Run, reading: _Reading) -> set[str]:
@@ -248,13 +288,14 @@ def _mentioned(reading: _Reading) -> Iterator[tuple[Run, str]]:
 def _judge_rest(rest: tuple[str, ...], text: str, spans: Sequence[Span], reading: _Reading) -> None:
     """Decline an equation that only decorates another kind of task."""
     found = {w.casefold() for w in rest}
-    if found & _CONNECTORS:
-        raise Unreadable(f"the wording is not understood: {sorted(found & _CONNECTORS)[0]!r}")
+    several = len(reading.equations) + len(reading.functions) > 1
+    altering = found & ALTERING - (STRUCTURE if several else frozenset())
+    if altering:
+        raise Unreadable(f"the wording is not understood: {sorted(altering)[0]!r}")
     if any(any(c.isdecimal() for c in w) for w in found):
         raise Unreadable("there are numbers besides the equation")
     if len(rest) > _MAX_CONTENT:
         raise Unreadable("the equation is part of a longer text")
-    several = len(reading.equations) + len(reading.functions) > 1
     if several and not found <= STRUCTURE:
         stranger = sorted(found - STRUCTURE)[0]
         raise Unreadable(f"several equations, and {stranger!r} between them is not understood")

@@ -173,10 +173,12 @@ def _trimmed(tokens: list[Token]) -> list[Token]:
     """Without brackets and signs of the sentence at the ends. Linear in the number of tokens."""
     partner = _partners(tokens)
     first, last = 0, len(tokens) - 1
-    while first <= last and _strippable(tokens[first], partner[first]):
+    while first <= last and partner[first] == -1:
         first += 1
-    while first <= last and _strippable(tokens[last], partner[last]):
+    while first <= last and partner[last] == -1:
         last -= 1
+    if last - first > 1 and _star(tokens[first]) and _star(tokens[last]):
+        first, last = first + 1, last - 1  # "*x*", set in italics
     if last - first > 1 and tokens[first].kind == "number" and partner[first + 1] == -1:
         first += 2  # "1) 2x + 3 = 13"
     kept = tokens[first : last + 1]
@@ -205,5 +207,5 @@ def _partners(tokens: Sequence[Token]) -> list[int | None]:
     return partner
 
 
-def _strippable(token: Token, partner: int | None) -> bool:
-    return partner == -1 or (token.kind == "op" and token.text == "*" and not token.maths)
+def _star(token: Token) -> bool:
+    return token.kind == "op" and token.text == "*" and not token.maths

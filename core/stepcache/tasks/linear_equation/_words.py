@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ASKING", "NEUTRAL", "STRUCTURE", "STYLES", "words"]
+__all__ = ["ALTERING", "ASKING", "NEUTRAL", "STRUCTURE", "STYLES", "words"]
 
 
 def words(*texts: str) -> frozenset[str]:
@@ -110,6 +110,18 @@ STRUCTURE: frozenset[str] = words(
     """
 )
 """Words that may stand between several equations which hold at once."""
+
+ALTERING: frozenset[str] = words(
+    """
+    log ln lg sin cos tan cot sec exp sqrt abs max min mod modulo floor ceil gcd lcm det limit
+    derivative integral sum square squared cube cubed power twice double triple half third quarter
+    percent plus minus times divided multiplied added subtracted increased decreased less more
+    greater smaller larger least most inequality between not no never isn't except unless without
+    or nicht kein keine ne pas non sin sans senza oder ou niet geen не нет 不 非 或
+    two three four five six seven eight nine ten eleven twelve twenty hundred thousand million
+    """
+)
+"""Words that may be a part of the equation said in words, or turn the question around."""
 
 ASKING: frozenset[str] = words(
     """
