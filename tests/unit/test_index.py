@@ -86,6 +86,16 @@ def test_vectors_are_brought_to_unit_length():
     assert found[2] == pytest.approx(1.0, abs=1e-6)
 
 
+def test_similarities_stay_within_a_cosine_s_range():
+    """Rounding does not lift the similarity of equal or opposite vectors beyond one."""
+    index, rows = VectorIndex(384), random_units(200, 384)
+    index.extend(range(200), rows)
+    assert any(float(row @ row) > 1 for row in rows)
+    for row in rows:
+        assert index.search(row, 1)[0][1] <= 1.0
+        assert index.search(-row, 200)[-1][1] >= -1.0
+
+
 def test_a_zero_vector_is_near_to_nothing():
     """A text without content has cosine zero with everything."""
     index = VectorIndex(2)

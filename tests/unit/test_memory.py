@@ -5,6 +5,7 @@ import threading
 import pytest
 
 from stepcache._errors import ConfigurationError
+from stepcache.index import VectorIndex
 from stepcache.stores import MemoryStore
 from stepcache.testing.stores import Clock, direction, make_entry
 
@@ -98,6 +99,23 @@ def test_an_entry_is_not_copied():
     store = MemoryStore()
     store.put(make_entry("a"), None, FINGERPRINT)
     assert store.get("scope", "exact-a") is store.get("scope", "exact-a")
+
+
+def test_a_removal_in_mid_search_hides_nothing(monkeypatch):
+    """When what a search found is removed before it is read, the search looks again."""
+    store = MemoryStore()
+    for n in range(4):
+        store.put(make_entry(f"{n}"), direction(1, n), FINGERPRINT)
+    search, doomed = VectorIndex.search, ["id-scope-0", "id-scope-1"]
+
+    def interrupted(self, vector, limit):
+        found = search(self, vector, limit)
+        if doomed:
+            assert store.remove(doomed.pop(0))
+        return found
+
+    monkeypatch.setattr(VectorIndex, "search", interrupted)
+    assert names(store, limit=1) == ["2"]
 
 
 def test_searches_beside_changes_find_live_entries_only():

@@ -166,7 +166,7 @@ class SQLiteStore:
         unit = unit_vector(vector)
         matches: tuple[Match, ...] = ()
         with self._database.lend() as connection:
-            block = self._caught_up(connection, scope, fingerprint)
+            block = self._caught_up(connection, scope, fingerprint, len(unit))
             if block is None:
                 return ()
             for attempt in range(_SEARCH_ATTEMPTS):
@@ -197,9 +197,7 @@ class SQLiteStore:
         """
         now = self._clock()
         kept = stamped(entry, now, ttl)
-        block = self._blocks.get((kept.scope, fingerprint))
-        length = None if block is None else block.index.dimension
-        unit = None if vector is None else unit_vector(vector, length)
+        unit = None if vector is None else unit_vector(vector)
         record = encode(kept)
         row = (
             _bytes(kept.scope),
@@ -213,6 +211,10 @@ class SQLiteStore:
             None if unit is None else unit.astype("<f4", copy=False).tobytes(),
         )
         with self._database.lend() as connection:
+            block = self._blocks.get((kept.scope, fingerprint))
+            if unit is not None and block is not None and block.index.dimension != len(unit):
+                block = self._caught_up(connection, kept.scope, fingerprint, len(unit))
+                unit_vector(unit, None if block is None else block.index.dimension)
             if connection.execute(_SOME_EXPIRED, (now,)).fetchone():
                 connection.execute(_DROP_EXPIRED, (now, _EXPIRED_AT_ONCE))
             if self._max_entries is None:
@@ -245,8 +247,7 @@ class SQLiteStore:
         with self._database.lend() as connection:
             self._drop_expired(connection)
             if scope is None:
-                # The condition keeps SQLite from truncating the table, which counts no rows.
-                return connection.execute("DELETE FROM entries WHERE number > -1").rowcount
+                return connection.execute("DELETE FROM entries").rowcount
             statement = "DELETE FROM entries WHERE scope = ?"
             return connection.execute(statement, (_bytes(scope),)).rowcount
 
@@ -297,6 +298,21 @@ class SQLiteStore:
         self._generation = self._database.generation
 
     def _caught_up(
+        self, connection: sqlite3.Connection, scope: str, fingerprint: str, length: int
+    ) -> _Block | None:
+        """The index for vectors of a length, or the one that will refuse them, or None."""
+        for _ in range(2):
+            block = self._loaded(connection, scope, fingerprint)
+            if block is None or block.index.dimension == length:
+                return block
+            # All rows of the other dimension may be gone.
+            self._forget_gone(connection, scope, fingerprint, block)
+            if len(block.index):
+                return block
+            self._blocks.pop((scope, fingerprint), None)
+        return None
+
+    def _loaded(
         self, connection: sqlite3.Connection, scope: str, fingerprint: str
     ) -> _Block | None:
         """The index of a scope and fingerprint with every row now in the file, or None."""

@@ -324,6 +324,28 @@ class StoreContract:
         store.put(make_entry("a"), direction(1), _FINGERPRINT)
         short = np.ones(3, dtype=np.float32)
         assert _raises(store.search, "scope", short, _FINGERPRINT, limit=1)
+        store.search("scope", direction(1), _FINGERPRINT, limit=1)
+        assert _raises(store.put, make_entry("b"), short, _FINGERPRINT)
+        assert store.count() == 1
+
+    def test_a_zero_vector_is_near_to_nothing(self, store: Any) -> None:
+        """A text without content is kept and found with cosine zero."""
+        store.put(make_entry("a"), direction(1) * 0, _FINGERPRINT)
+        matches = store.search("scope", direction(1), _FINGERPRINT, limit=1)
+        assert [(m.entry.id, m.similarity) for m in matches] == [("id-scope-a", 0.0)]
+
+    def test_a_dimension_goes_with_the_last_of_its_entries(self, store: Any) -> None:
+        """When a scope holds no entry of a fingerprint any more, the next may be of any length."""
+        store.put(make_entry("a"), direction(1), _FINGERPRINT)
+        store.search("scope", direction(1), _FINGERPRINT, limit=1)
+        store.remove("id-scope-a")
+        short, long = np.ones(3, dtype=np.float32), np.ones(9, dtype=np.float32)
+        assert store.search("scope", short, _FINGERPRINT, limit=1) == ()
+        store.put(make_entry("b"), short, _FINGERPRINT)
+        assert _names(store.search("scope", short, _FINGERPRINT, limit=1)) == ["b"]
+        store.remove("id-scope-b")
+        store.put(make_entry("c"), long, _FINGERPRINT)
+        assert _names(store.search("scope", long, _FINGERPRINT, limit=1)) == ["c"]
 
     # --- time ----------------------------------------------------------------------------------
 
