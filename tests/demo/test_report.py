@@ -56,7 +56,7 @@ def test_figures_are_those_of_the_answers() -> None:
     [
         (
             {"correct": False, "seconds": 0.1, "completion_tokens": 1},
-            "answers to 1 are not correct",
+            "answers to 1 (patch) are not correct",
         ),
         ({"seconds": 1.0, "completion_tokens": 1}, "latency is not below"),
         ({"seconds": 0.1, "completion_tokens": 90}, "tokens are not below"),

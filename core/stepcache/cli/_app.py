@@ -50,7 +50,11 @@ def version() -> None:
 @app.command(help=_DEMO_HELP)
 def demo(
     model: Annotated[
-        LocalModel, typer.Option(help="Local model to fetch (once) and to serve.")
+        LocalModel,
+        typer.Option(
+            help="Local model to fetch (once) and to serve: 490 MB, right on simple tasks; "
+            "or smollm2, 98 MB and often wrong."
+        ),
     ] = LocalModel.QWEN,
     base_url: Annotated[
         str | None,

@@ -65,13 +65,16 @@ def summarise(exchanges: Sequence[Exchange]) -> Summary:
     """
     bare = _figures([exchange.bare for exchange in exchanges])
     cached = _figures([exchange.cached for exchange in exchanges])
-    wrong = [exchange.number for exchange in exchanges if not exchange.cached.correct]
+    wrong = [
+        f"{exchange.number} ({_route(exchange.cached)})"
+        for exchange in exchanges
+        if not exchange.cached.correct
+    ]
     faults = []
     if not exchanges:
         faults.append("nothing was asked")
     if wrong:
-        numbers = ", ".join(map(str, wrong))
-        faults.append(f"the answers to {numbers} are not correct")
+        faults.append(f"the answers to {', '.join(wrong)} are not correct")
     if exchanges and cached.mean_seconds >= bare.mean_seconds:
         faults.append("mean latency is not below the bare model's")
     if exchanges and cached.tokens >= bare.tokens:
