@@ -165,6 +165,8 @@ def test_single_backslash_commands_are_damage(raw: str) -> None:
         r'"C:\\temp\\new"',
         r'"\u00e9"',
         r'"a\nnow"',
+        r'"pear\tan apple"',
+        r'"vin\tau lait"',
     ],
 )
 def test_ordinary_escapes_are_no_damage(raw: str) -> None:

@@ -182,6 +182,15 @@ def test_source_is_verbatim(other: str) -> None:
     assert unexplained(head + "Ann is 30", head + other)
 
 
+def test_keys_are_not_read_out_of_data() -> None:
+    """What the given text says of keys is data; what follows a quoted text is instruction again."""
+    inside = parsed("Return the mood as JSON for this text: use keys a, b and c")
+    assert inside.values["keys"] == []
+    assert inside.values["source"] == "use keys a, b and c"
+    after = parsed('Return JSON for this text: "use keys a, b" with the keys mood, tone')
+    assert after.values["keys"] == ["mood", "tone"]
+
+
 @pytest.mark.parametrize(
     ("text", "keys"),
     [

@@ -34,16 +34,20 @@ _FENCE_CLOSE = re.compile(r"[ \t\r\n]*(?:```|~~~)")
 # LaTeX commands whose first letter is also a JSON escape. After \b and \f any letter is damage:
 # nobody writes a backspace or a form feed before a word.
 _COMMAND_NAMES = (
-    "nabla neq nu neg nmid not notin nexists newline newcommand nonumber nolimits ngeq nleq nless "
-    "ngtr nsubseteq natural nearrow normalsize nparallel nsim "
-    "rho right rangle rfloor rceil rightarrow rm rbrace rbrack rvert root ref "
-    "times text theta tan tau tanh top triangle tilde textbf textit textrm tfrac therefore "
-    "thinspace tag triangleq textstyle tbinom textsc texttt tiny"
+    "nabla neq neg nmid notin nexists newline newcommand nonumber nolimits ngeq nleq nless ngtr "
+    "nsubseteq nsupseteq natural nearrow nwarrow normalsize nparallel nsim ncong nprec nsucc "
+    "nvdash nleftarrow nrightarrow notag noindent nicefrac node "
+    "rho right rangle rfloor rceil rightarrow rightleftharpoons rbrace rbrack rvert rVert rtimes "
+    "renewcommand root rule "
+    "times text theta tanh triangle triangleleft triangleright tilde textbf textit textrm textsf "
+    "textup textcolor tfrac therefore thinspace tag triangleq textstyle tbinom textsc texttt tiny "
+    "thickapprox twoheadrightarrow"
 )
 _COMMANDS = frozenset(_COMMAND_NAMES.split())
-# These also begin ordinary lines ("e", "i" and "o" are words), so they need mathematics around.
-_DOUBTFUL = frozenset(("ne", "ni", "to"))
-_MATHS = re.compile(r"[$^=]|\\\\")
+# What is left of these without its first letter is a word or a column ("e", "an", "au"), so they
+# need mathematics around.
+_DOUBTFUL = frozenset(["ne", "ni", "nu", "not", "to", "tan", "tau", "top", "ref", "rm"])
+_MATHS = re.compile(r"[$^=_]|\\\\")
 
 
 @dataclass(frozen=True, slots=True)

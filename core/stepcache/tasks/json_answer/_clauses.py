@@ -1,0 +1,115 @@
+"""Finding the clause, bare list or template of a prompt that names the keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+
+from stepcache.tasks.json_answer._demand import FENCE, QUOTE, Phrase
+from stepcache.tasks.json_answer._keys import KeyList, count_agrees, read_list, read_template
+
+__all__ = ["SOURCE", "find_keys"]
+
+_I = re.IGNORECASE
+_MAX_NOUNS = 48
+_MAX_TEMPLATES = 32
+_KEYS = re.compile(
+    r"(?:(?P<prefix>\b(?:and\s+)?(?:with|using|having|containing|including|includes?|"
+    r"contains?|has|have|use|(?:that|which)\s+(?:has|have|contains?|includes?)|(?:it\s+)?(?:should|must)\s+"
+    r"(?:have|contain|include))\s+)"
+    r"(?P<least>at\s+least\s+)?)?"
+    r"(?:(?:exactly|only|just|precisely)\s+)?(?:(?:the|these|its|this|a)\s+)?"
+    r"(?:(?:exactly|only|following|required|json|top-level)\s+){0,2}"
+    r"(?:(?P<count>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\s+)?"
+    r"(?:(?:required|json|top-level)\s+)?"
+    r"\b(?P<noun>keys?|fields?|property|properties|attributes?)\b"
+    r"(?P<link>\s*(?:(?:are|is|be|named|called|being|should\s+be|must\s+be|as\s+follows)\b)?"
+    r"\s*(?:only\s*)?(?:[:(\[–—]|-\s)?\s*)",
+    _I,
+)
+_BARE_LIST = re.compile(r"\s*(?:(?:with|containing|including|having)\b\s*:?|:)\s*(?:only\s+)?", _I)
+SOURCE = re.compile(
+    r"\b(?:from|text|input|data|source|passage|document|article|review|e-?mail|message|sentence|"
+    r"paragraph|content|context|transcript|note|bio|biography|invoice|receipt|log|below)"
+    r"(?:\s+(?:text|below|sentence|passage|data))?\s*:\s*",
+    _I,
+)
+_TEMPLATE = re.compile(r"\{\s{0,80}\"[^\"\n]{1,200}\"\s{0,3}:")
+_KEY_NOUN = re.compile(r"\b(?:keys?|fields?|property|properties|attributes?)\b", _I)
+_SLOT = re.compile(
+    r"(?:format|template|schema|structure|like|form|shape|follows|following|this|these|keys|fields|"
+    r"json|object|example|as|exactly|with)\W{0,6}(?:```[a-z0-9]{0,12}\s*)?$",
+    _I,
+)
+
+
+def find_keys(text: str, view: str, phrase: Phrase) -> tuple[KeyList | None, int, bool]:
+    """The key list, where its clause starts, and whether every key wording could be read."""
+    found: list[tuple[int, KeyList]] = []
+    sure = True
+    limit = _source_start(view, phrase.stop)
+    given = (FENCE.match(text, limit) or QUOTE.match(text, limit)) if limit is not None else None
+    for match in _key_clauses(view):
+        if limit is not None and match.start() >= limit and given is None:
+            break  # inside the text given as data
+        listed = _listed(text, match)
+        if listed is None:
+            continue
+        sure = sure and listed.readable and count_agrees(match.group("count"), listed.keys)
+        if listed.readable:
+            found.append((match.start(), listed))
+    if not found:
+        found = _bare(text, view, phrase) or _template(text, phrase, limit)
+    if not found or not sure:
+        return None, 0, sure
+    if len({frozenset(k.keys) for _, k in found}) > 1:
+        return None, 0, False
+    start, listed = found[0]
+    return listed, start, True
+
+
+def _key_clauses(view: str) -> Iterator[re.Match[str]]:
+    for noun in islice(_KEY_NOUN.finditer(view), _MAX_NOUNS):
+        for match in _KEYS.finditer(view, max(0, noun.start() - 120), noun.end() + 60):
+            if match.span("noun") == noun.span():
+                yield match
+
+
+def _listed(text: str, match: re.Match[str]) -> KeyList | None:
+    link, at = match.group("link").strip().casefold(), match.end()
+    quoted = text[at : at + 1] in "\"`'“" and at < len(text)
+    prefix = match.group("prefix")
+    if text[at : at + 1] == "{" or not (prefix or link or quoted):
+        return None
+    listed = read_list(text, at)
+    if listed is None or prefix or quoted or ":" in link or link.startswith(("named", "called")):
+        return listed
+    # "The fields are red" speaks of a landscape; "The keys are a and b" does not.
+    keyish = match.group("noun").casefold() == "keys"
+    return listed if keyish and listed.certain and listed.readable else None
+
+
+def _bare(text: str, view: str, phrase: Phrase) -> list[tuple[int, KeyList]]:
+    match = _BARE_LIST.match(view, phrase.stop)
+    if match is None or phrase.foreign:
+        return []
+    listed = read_list(text, match.end())
+    return [(match.start(), listed)] if listed and listed.readable and listed.certain else []
+
+
+def _template(text: str, phrase: Phrase, limit: int | None) -> list[tuple[int, KeyList]]:
+    for opened in islice(_TEMPLATE.finditer(text), _MAX_TEMPLATES):
+        at = opened.start()
+        if limit is not None and at >= limit:
+            break
+        if _SLOT.search(text, max(0, at - 60), at):
+            listed = read_template(text, at)
+            if listed is not None:
+                return [(at, listed)]
+    return []
+
+
+def _source_start(view: str, after: int) -> int | None:
+    match = SOURCE.search(view, after)
+    return match.end() if match else None
