@@ -1,6 +1,7 @@
 """The record of an entry: what is written comes back, and nothing else gets in."""
 
 import json
+import sys
 from dataclasses import fields, replace
 from types import MappingProxyType
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from stepcache._errors import StoreError
 from stepcache._types import Constraints, Entry, Span, Step, Usage
-from stepcache.stores._record import MAX_RECORD_BYTES, decode, encode
+from stepcache.stores._record import _DECODER, MAX_RECORD_BYTES, decode, encode
 from stepcache.testing.stores import make_entry
 
 # Every code point, lone surrogates and NUL included.
@@ -208,6 +209,17 @@ def test_hostile_json_is_no_entry():
     assert record not in hostile
     for foreign in (None, 1, "text", record.decode(), bytearray(record), memoryview(record)):
         assert decode(foreign) is None
+
+
+def test_digits_are_bounded_where_python_s_limit_is_lifted():
+    """A long number is refused before it is computed, whatever the interpreter allows."""
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        with pytest.raises(ValueError, match="too many digits"):
+            _DECODER.decode("[" + "9" * 5000 + "]")
+    finally:
+        sys.set_int_max_str_digits(limit)
 
 
 def test_an_oversized_record_is_no_entry():

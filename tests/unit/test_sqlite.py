@@ -345,6 +345,43 @@ def test_an_entry_without_a_record_changes_nothing(open_store):
     assert store.get("scope", "exact-a").model == "kept"
 
 
+def test_a_write_that_fails_half_way_is_undone(open_store, path):
+    """When making room fails, the new entry is not kept either, and the store works on."""
+    store = open_store(max_entries=1)
+    store.put(make_entry("a"), None, FINGERPRINT)
+    change(
+        path, "CREATE TRIGGER t BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'stuck'); END"
+    )
+    with pytest.raises(StoreError, match="stuck"):
+        store.put(make_entry("b"), None, FINGERPRINT)
+    assert store.count() == 1
+    assert store.get("scope", "exact-b") is None
+    change(path, "DROP TRIGGER t")
+    store.put(make_entry("b"), None, FINGERPRINT)
+    assert store.get("scope", "exact-b") is not None
+
+
+def test_a_monstrous_row_is_not_loaded(open_store, path):
+    """A record that no store would have written fails instead of filling the memory."""
+    store = open_store()
+    store.put(make_entry("a"), None, FINGERPRINT)
+    change(path, "UPDATE entries SET record = zeroblob(?)", 65 * 2**20)
+    with pytest.raises(StoreError, match="too big"):
+        store.get("scope", "exact-a")
+
+
+def test_the_file_is_written_as_promised(open_store):
+    """Write-ahead log, synchronous NORMAL and no trust in the file's own schema."""
+    store = open_store()
+    with store._database.lend() as connection:
+        settings = [
+            connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("journal_mode", "synchronous", "trusted_schema", "busy_timeout")
+        ]
+    assert settings == ["wal", 1, 0, 30_000]
+    assert store.blocking is True
+
+
 # --- other processes ---------------------------------------------------------------------------
 
 

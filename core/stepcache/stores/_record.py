@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
 from stepcache._errors import StoreError
 from stepcache._types import Constraints, Entry, Span, Step, Usage
@@ -244,15 +244,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _bounded_int(digits: str) -> int:
+    # Python's own limit can be lifted, and the cost is the square of the length.
     if len(digits) > _MAX_DIGITS:
         raise _MalformedError("a number has too many digits")
     return int(digits)
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise _MalformedError(f"{name} is not JSON")
-
-
-_DECODER = json.JSONDecoder(
-    object_pairs_hook=_unique, parse_int=_bounded_int, parse_constant=_no_constant
-)
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int)
