@@ -52,8 +52,9 @@ def demo(
     model: Annotated[
         LocalModel,
         typer.Option(
-            help="Local model to fetch (once) and to serve: 490 MB, right on simple tasks; "
-            "or smollm2, 98 MB and often wrong."
+            metavar="NAME",
+            help="Local model to fetch (once) and to serve: qwen2.5-coder-0.5b, 490 MB, right on "
+            "simple tasks, or smollm2, 98 MB and often wrong.",
         ),
     ] = LocalModel.QWEN,
     base_url: Annotated[
