@@ -230,6 +230,17 @@ def test_words_of_a_schema_are_not_verifiable() -> None:
     assert owners(one(format="date"), one(format="time")) == [None]
 
 
+def test_optional_key_made_required_is_asked_for() -> None:
+    """A schema that now requires a key it named before explains the change; the verifier finds it
+    missing."""
+    properties = {"a": {"type": "string"}, "b": {"type": "string"}}
+    old = demand(schema={"type": "object", "properties": properties})
+    new = demand(schema={"type": "object", "properties": properties, "required": ["b"]})
+    assert all(d.owner == "json" for d in TASK.differences(old, new))
+    assert verdicts('{"a": "x"}', new) == [("fail", "missing-keys")]
+    assert patched('{"a": "x"}', new, '{"b": "y"}') == '{"a": "x", "b": "y"}'
+
+
 def test_added_key_is_asked_for_alone() -> None:
     """The call quotes the request and the known keys, and asks for the new key under its schema."""
     new = demand(schema=SCHEMA)

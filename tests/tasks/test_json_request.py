@@ -200,6 +200,9 @@ def test_keys_are_not_read_out_of_data() -> None:
         ("Return JSON containing: name, country, population", ["name", "country", "population"]),
         ('Return JSON with keys "in" and "from" about trains', ["in", "from"]),
         ("Output JSON with the key total for the sum", ["total"]),
+        ("Return JSON only. Keys required: id, price. A red bicycle", ["id", "price"]),
+        ("Respond with a JSON object. The object must contain the keys `a` and `b`.", ["a", "b"]),
+        ('Write a haiku and return it as JSON with a single key "haiku".', ["haiku"]),
         ('Reply as a JSON object like {"a": 1, "b": {"c": 2}} for Paris', ["a", "b"]),
         (
             "Respond in JSON with keys user_id, firstName, zip-code.",
@@ -251,6 +254,15 @@ def test_schema_names_the_keys() -> None:
     assert constraints.values["keys"] == ["b"]
     assert constraints.whole is True
     assert rest("What is the weather in Rome?", schema=schema)
+
+
+def test_schema_in_the_prompt_is_the_schema() -> None:
+    """A JSON Schema written in the text is validated like one handed over beside it."""
+    text = 'Who is Ann? Reply with JSON matching this schema: {"type": "object", "properties": {"n": {"type": "%s"}}, "required": ["n"]}'
+    old, new = parsed(text % "string"), parsed(text % "integer")
+    assert old.values["keys"] == ["n"]
+    assert old.values["schema"]["properties"] == {"n": {"type": "string"}}
+    assert [d.kind for d in TASK.differences(old, new)] == ["schema-changed"]
 
 
 def test_notes_on_keys_belong_to_nobody() -> None:

@@ -16,15 +16,16 @@ _MAX_NOUNS = 48
 _MAX_TEMPLATES = 32
 _KEYS = re.compile(
     r"(?:(?P<prefix>\b(?:and\s+)?(?:with|using|having|containing|including|includes?|"
-    r"contains?|has|have|use|(?:that|which)\s+(?:has|have|contains?|includes?)|(?:it\s+)?(?:should|must)\s+"
+    r"contains?|has|have|use|(?:that|which)\s+(?:has|have|contains?|includes?)|(?:(?:it|(?:the|your)\s+(?:json|object|answer|"
+    r"output|response|result))\s+)?(?:should|must|has\s+to|needs\s+to)\s+"
     r"(?:have|contain|include))\s+)"
     r"(?P<least>at\s+least\s+)?)?"
     r"(?:(?:exactly|only|just|precisely)\s+)?(?:(?:the|these|its|this|a)\s+)?"
-    r"(?:(?:exactly|only|following|required|json|top-level)\s+){0,2}"
+    r"(?:(?:exactly|only|single|following|required|json|top-level)\s+){0,2}"
     r"(?:(?P<count>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\s+)?"
     r"(?:(?:required|json|top-level)\s+)?"
     r"\b(?P<noun>keys?|fields?|property|properties|attributes?)\b"
-    r"(?P<link>\s*(?:(?:are|is|be|named|called|being|should\s+be|must\s+be|as\s+follows)\b)?"
+    r"(?P<link>\s*(?:required|needed)?\s*(?:(?:are|is|be|named|called|being|should\s+be|must\s+be|as\s+follows)\b)?"
     r"\s*(?:only\s*)?(?:[:(\[–—]|-\s)?\s*)",
     _I,
 )

@@ -77,7 +77,8 @@ def _form(a: Mapping[str, Any], b: Mapping[str, Any], owner: str) -> Iterator[Di
 
 def _keys(a: Mapping[str, Any], b: Mapping[str, Any], owner: str) -> Iterator[Difference]:
     old, new = list(a.get("keys") or ()), list(b.get("keys") or ())
-    if bool(old) != bool(new):
+    bare = a.get("schema") is None or b.get("schema") is None
+    if bare and bool(old) != bool(new):
         # With no keys named, which ones stand in the answer was the model's choice.
         yield _difference("keys-changed", "keys", old, new)
         return

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
+from stepcache.tasks.json_answer._extract import parse_strict
 from stepcache.tasks.json_answer._members import Member, members
 from stepcache.tasks.json_answer._words import INSTRUCTION_VERBS, MORE_KEYS, NOT_KEYS, NUMBERS
 
@@ -51,6 +53,8 @@ class KeyList:
     """False for a single bare word, which only an explicit "keys" makes a key."""
     notes: dict[str, str] = field(default_factory=dict)
     """What is said of single keys, verbatim: "(integer)"; under "" what belongs to no key."""
+    schema: dict[str, Any] | None = None
+    """The JSON Schema that stood in the template's place."""
 
 
 def read_list(text: str, at: int) -> KeyList | None:
@@ -95,6 +99,12 @@ def read_template(text: str, start: int) -> KeyList | None:
     found = members(body)
     if not found or len(found) > _MAX_KEYS:
         return None
+    schema = _schema(body)
+    if schema is not None:
+        required = schema.get("required")
+        names = required if isinstance(required, list) else []
+        keys = tuple(dict.fromkeys(key for key in names if isinstance(key, str)))
+        return KeyList(keys, stop, schema=schema)
     keys = tuple(dict.fromkeys(m.key for m in found))
     notes = {}
     for member in found:
@@ -105,6 +115,17 @@ def read_template(text: str, start: int) -> KeyList | None:
     if _between(body, found).strip(" \t\r\n,"):
         notes[""] = body  # comments and the like: they belong to no key, so all of it is kept
     return KeyList(keys, stop, notes=notes)
+
+
+def _schema(body: str) -> dict[str, Any] | None:
+    """The template read as a JSON Schema, where it plainly is one."""
+    try:
+        value = parse_strict(body)
+    except ValueError:
+        return None
+    typed = value.get("type") in ("object", "array") and "$schema" not in value
+    described = isinstance(value.get("properties"), dict) or isinstance(value.get("items"), dict)
+    return value if (typed or "$schema" in value) and described else None
 
 
 def _between(body: str, found: Sequence[Member]) -> str:

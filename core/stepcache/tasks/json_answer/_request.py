@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import Any
 
 from stepcache._types import Declined, Span
 from stepcache.tasks.json_answer._clauses import SOURCE, find_keys
@@ -36,7 +37,7 @@ _MORE_SAID = re.compile(
     r"optional\w*|extra|besides|nested|objects?|schema)\b",
     _I,
 )
-_LISTISH = re.compile(rf"\b{LISTING}\b", _I)
+_LISTISH = re.compile(rf"\b(?:{LISTING}|(?:[2-9]|\d{{2,4}})\s+[^\W\d_]{{2,30}}s)\b", _I)
 _ORDER = re.compile(r"\border(?:ed)?\b", _I)
 _ARRAY = re.compile(r"\b(?:array|list)\b", _I)
 _PLURAL = re.compile(r"\bobjects\b", _I)
@@ -58,6 +59,8 @@ class Demand:
     quoted: tuple[str, ...] = ()
     """Quoted strings and code in the residue, verbatim: there white space counts too."""
     spans: tuple[Span, ...] = ()
+    schema: dict[str, Any] | None = None
+    """A JSON Schema written in the prompt itself."""
     sure: bool = True
     """False where a part that may matter could not be read."""
 
@@ -117,6 +120,7 @@ def _assemble(
         extras=extras,
         ordered=_ORDER.search(rest) is not None,
         shape=shape,
+        schema=keys.schema if keys is not None else None,
         source=source,
         quoted=quoted,
         spans=tuple(spans),

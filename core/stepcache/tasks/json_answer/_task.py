@@ -53,7 +53,7 @@ class JsonAnswerTask:
         demand = read(request.text, named=named)
         if isinstance(demand, Declined):
             return demand
-        schema = dict(contract.schema) if contract.schema is not None else None
+        schema = dict(contract.schema) if contract.schema is not None else demand.schema
         keys = list(dict.fromkeys([*demand.keys, *_required(schema)]))
         return Constraints(
             task=self.name,

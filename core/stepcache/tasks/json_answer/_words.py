@@ -83,7 +83,7 @@ CODE_NOUNS = (
 
 LISTING = (
     r"(?:list|lists|array|each|every|multiple|several|many|top|two|three|four|five|six|seven|eight|"
-    r"nine|ten|twelve|twenty|dozen|all|\d+|cities|countries|people|items|entries|examples)"
+    r"nine|ten|twelve|twenty|dozen|all|cities|countries|people|items|entries|examples)"
 )
 """Words after which an answer may well be several objects instead of one."""
 
