@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +13,9 @@ from typing import Any
 from stepcache._types import Reply
 
 __all__ = ["ScriptedEndpoint"]
+
+_PIECE = 8
+"""Characters of a tool call's arguments in one event of a stream."""
 
 Script = Callable[[Mapping[str, Any]], "str | Reply | int | dict[str, Any]"]
 
@@ -24,7 +28,9 @@ class ScriptedEndpoint:
             usage), a whole assistant message as a dictionary (tool calls), or an HTTP status to
             fail with.
 
-    Tokens are counted as words, in ``usage`` of every answer and in :attr:`tokens`.
+    Tokens are counted as words, in ``usage`` of every answer and in :attr:`tokens`. Streams honour
+    ``stream_options.include_usage`` and send a tool call's arguments in pieces; the model asked for
+    is the model named in the answer.
 
     Example:
         ```python
@@ -85,7 +91,7 @@ class ScriptedEndpoint:
         else:
             message = {"role": "assistant", "content": answer}
         prompt = sum(len(str(m.get("content") or "").split()) for m in request["messages"])
-        completion = len(str(message.get("content") or message.get("tool_calls")).split())
+        completion = len(_said(message).split())
         total = prompt + completion
         with self._lock:
             self.tokens += total
@@ -95,6 +101,14 @@ class ScriptedEndpoint:
             "total_tokens": total,
         }
         return message, reason, usage
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    """What of a message counts as made by the model; ids are chance."""
+    if message.get("content"):
+        return str(message["content"])
+    calls = message.get("tool_calls") or ()
+    return " ".join(f"{c['function']['name']} {c['function']['arguments']}" for c in calls)
 
 
 class _Server(ThreadingHTTPServer):
@@ -160,10 +174,15 @@ def _events(
         return {**base, "object": "chat.completion.chunk", "choices": [choice]}
 
     yield event({"role": "assistant", "content": ""})
-    for piece in str(message.get("content") or "").splitlines(keepends=True):
+    for piece in re.findall(r"\S+\s*|\s+", str(message.get("content") or "")):
         yield event({"content": piece})
     for index, call in enumerate(message.get("tool_calls") or ()):
-        yield event({"tool_calls": [{**call, "index": index}]})
+        arguments = str(call["function"]["arguments"])
+        opening = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
+        yield event({"tool_calls": [opening]})
+        for at in range(0, len(arguments), _PIECE):
+            part = {"index": index, "function": {"arguments": arguments[at : at + _PIECE]}}
+            yield event({"tool_calls": [part]})
     if message.get("refusal"):
         yield event({"refusal": message["refusal"]})
     yield event({}, reason)
