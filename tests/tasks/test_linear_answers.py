@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from stepcache._types import Block, Constraints, Message, Request, Status, Step
@@ -129,6 +131,9 @@ def test_wrong_answers_fail(answer):
         "Subtract 4 from both sides: 2x = 10. x = 5",
         "Add 3 to both sides: 2x = 10. x = 5",
         "Divide both sides by 7: x = 5",
+        "2x + 3 = 13. Divide both sides by 10: x = 5",
+        "2x + 3 = 13. Subtract 13 from both sides: 2x = 10. Divide both sides by 2: x = 5",
+        "3x auf 11 addieren. 2x + 3 = 13, x = 5",
         "Subtract four from both sides. x = 5",
         "Restamos cuatro. x = 5",
         "2x + 1 = 11\n2x = 10\nx = 5",
@@ -187,6 +192,25 @@ def test_verdicts_have_codes(text, status, code):
     assert verdict.reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 19_000,
+        "1, " * 6_000,
+        "x = 5, " * 2_700,
+        "divide by 9. 2x = 10. " * 900,
+        "two " * 4_900,
+    ],
+    ids=lambda text: text[:12],
+)
+def test_hostile_steps_cost_little(text):
+    """The time to judge a step grows with its length, whatever it holds."""
+    constraints = read("Solve 2x + 3 = 13 for x.")
+    began = time.process_time()
+    TASK.verify(Step(index=0, text=text), constraints)
+    assert time.process_time() - began < 1.0
+
+
 integers = st.integers(-40, 40)
 nonzero = integers.filter(bool)
 
@@ -206,10 +230,11 @@ def test_the_worked_solution_passes_its_own_check(a, b, c, d, x):
     assert verdict.status is Status.PASS, (answer, verdict)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(a=nonzero, b=nonzero, d=integers, data=st.data(), by=st.integers(1, 9), style=st.booleans())
 def test_a_changed_number_never_passes(a, b, d, data, by, style):
     """An answer with one number changed is never taken for right."""
+    assume(b != d)  # of 2x = 0 and 3x = 0 nobody can say which was meant
     ending = " Only the answer." if style else ""
     constraints = read(f"Solve {a}x + ({b}) = {d} for x.{ending}")
     answer = TASK.solve(constraints) or ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stepcache._difference import content
 from stepcache._identity import canonical_json
-from stepcache._types import Constraints, Declined, Message, Request
+from stepcache._types import Constraints, Contract, Declined, Message, Request
 from stepcache.tasks.linear_equation import LinearEquationTask
 from stepcache.tasks.linear_equation._problem import decode
 
@@ -228,6 +228,9 @@ def test_words_that_can_change_the_answer_are_content(addition):
         ("Let k be 2*3 - 4. Solve k*x = 14 for x.", "7"),
         ("Let f(t) = t**2 - 1. Let m be f(3). Suppose 2*n = m. Solve n*w = 20 for w.", "5"),
         ("Suppose 3*u = 9. Solve u*v + 1 = 10 for v.", "3"),
+        ("Let f(t) be the second derivative of t**3. Let m be f(2). Solve m*w = 24 for w.", "2"),
+        ("Suppose 2*k = 6. Let g(t) = k*t - 1. Let m be g(2). Solve m*w = 15 for w.", "3"),
+        ("Let a be 3. Solve a*x = 12 for x.", "4"),
     ],
 )
 def test_solutions_are_exact(text, value):
@@ -276,6 +279,12 @@ def test_solutions_are_exact(text, value):
         "x/x = 1",
         "Write a poem about 2x + 3 = 13 and the sea, the wind, the stars, the night, and my cat",
         "2x + 3 = 13%",
+        "Solve 2x + 3 = 13!",
+        "Solve log x = 2",
+        "Solve 2x + 3 = 13 modulo 7",
+        "Let f(t) = 3*t**k. Suppose k = 2. Let m be f(2). Solve m*w = 24 for w.",
+        "Solve 2x + three = 13",
+        "Solve 2x + 3 = 13 for x without a calculator",
         "x = 2 is not a solution of 3x + a = 4. What is a?",
         "",
         "hello",
@@ -311,9 +320,9 @@ def test_what_is_not_one_linear_question_is_declined(text):
 )
 def test_hostile_input_is_declined_quickly(text):
     """Neither digits nor nesting nor repetition cost time."""
-    began = time.perf_counter()
+    began = time.process_time()
     ask(text)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.25
 
 
 @settings(max_examples=300, deadline=None)
@@ -348,3 +357,10 @@ def test_rewriting_keeps_the_canonical_values(a, b, c, letter, swap, flip, tex):
     left = f"{b} + {a}*{letter}" if flip and a > 0 else f"{a}{letter} + ({b})"
     text = f"{c} = {left}" if swap else f"{left} = {c}"
     assert read(f"${text}$" if tex else text).values == plain.values
+
+
+def test_a_demanded_schema_is_not_ours():
+    """An answer of a given form is no worked solution."""
+    messages = (Message(role="user", text="Solve 2x + 3 = 13"),)
+    demanded = Request(messages=messages, contract=Contract(schema={"type": "number"}))
+    assert isinstance(TASK.parse(demanded), Declined)

@@ -361,6 +361,8 @@ def _role(run: Run, index: int, verb: str | None, before: Run | None, change: _C
     else:
         wanted = "acp" if of_unknown else "abcdpqs"
     fitting = [r for r in wanted if change.old[r] and abs(change.old[r]) == value]
+    if verb in ("add", "subtract"):  # what is added has the other sign
+        fitting = [r for r in fitting if (change.old[r] > 0) == (verb == "subtract")]
     if verb is None and "s" in fitting and _says_result(run, before, change):
         return "s"
     outcomes = {change.new[r] * (1 if change.old[r] > 0 else -1) for r in fitting}

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 __all__ = [
+    "ONE",
     "Limit",
     "Poly",
     "Quotient",
@@ -70,6 +71,8 @@ class Poly:
         return self + -other
 
     def __mul__(self, other: Poly) -> Poly:
+        if self is ONE or other is ONE:
+            return other if self is ONE else self
         total: dict[Monomial, Fraction] = {}
         for left, a in self.terms:
             for right, b in other.terms:
@@ -157,6 +160,10 @@ class Poly:
         return "".join(pieces).removeprefix("+")
 
 
+ONE = Poly((((), Fraction(1)),))
+"""The denominator of everything that has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Quotient:
     """``top / bottom``, with every denominator that was divided by on the way."""
@@ -166,6 +173,8 @@ class Quotient:
     forbidden: tuple[Poly, ...] = ()
 
     def __add__(self, other: Quotient) -> Quotient:
+        if self.plain and other.plain:
+            return Quotient(self.top + other.top, ONE)
         forbidden = _merged(self.forbidden, other.forbidden)
         if self.bottom == other.bottom:
             return Quotient(self.top + other.top, self.bottom, forbidden)
@@ -179,6 +188,8 @@ class Quotient:
         return self + -other
 
     def __mul__(self, other: Quotient) -> Quotient:
+        if self.plain and other.plain:
+            return Quotient(self.top * other.top, ONE)
         forbidden = _merged(self.forbidden, other.forbidden)
         return _settled(self.top * other.top, self.bottom * other.bottom, forbidden)
 
@@ -197,6 +208,11 @@ class Quotient:
         for _ in range(min(abs(power), _MAX_DEGREE)):
             product = product * self
         return product if power >= 0 else constant(1) / product
+
+    @property
+    def plain(self) -> bool:
+        """A polynomial that nothing with an unknown was divided by."""
+        return self.bottom is ONE and not self.forbidden
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -229,7 +245,7 @@ class Quotient:
 
     def text(self) -> str:
         """One canonical text per expression; the parser reads it back."""
-        if self.bottom.value == 1:
+        if self.bottom is ONE or self.bottom.value == 1:
             return self.top.text()
         return f"({self.top.text()})/({self.bottom.text()})"
 
@@ -237,12 +253,12 @@ class Quotient:
 def constant(value: Fraction | int) -> Quotient:
     """A number as an expression."""
     number = Fraction(value)
-    return Quotient(Poly.of({(): number}), Poly((((), Fraction(1)),)))
+    return Quotient(Poly.of({(): number}), ONE)
 
 
 def symbol(name: str) -> Quotient:
     """An unknown as an expression."""
-    return Quotient(Poly((((((name, 1),), Fraction(1))),)), Poly((((), Fraction(1)),)))
+    return Quotient(Poly((((((name, 1),), Fraction(1))),)), ONE)
 
 
 def fraction_text(value: Fraction) -> str:
@@ -303,12 +319,12 @@ def _dense(poly: Poly) -> list[Fraction]:
 
 def _settled(top: Poly, bottom: Poly, forbidden: tuple[Poly, ...]) -> Quotient:
     """A quotient with a plain polynomial made of it where division leaves no remainder."""
-    if bottom.value is not None:
-        scale = Poly.of({(): 1 / bottom.value})
-        return Quotient(top * scale, Poly((((), Fraction(1)),)), forbidden)
+    number = bottom.value
+    if number is not None:
+        return Quotient(top * Poly.of({(): 1 / number}), ONE, forbidden)
     exact = top.divided(bottom)
     if exact is not None:
-        return Quotient(exact, Poly((((), Fraction(1)),)), forbidden)
+        return Quotient(exact, ONE, forbidden)
     return Quotient(top, bottom, forbidden)
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from stepcache._types import Status, Step, Verdict
-from stepcache.tasks.linear_equation._algebra import fraction_text
-from stepcache.tasks.linear_equation._problem import Problem
-from stepcache.tasks.linear_equation._verify import examine
+from stepcache.tasks.linear_equation._algebra import Quotient, fraction_text
+from stepcache.tasks.linear_equation._problem import Equation, Problem
+from stepcache.tasks.linear_equation._verify import done, examine
 
 __all__ = ["check_answer"]
+
+_MAX_STATES = 24
+_MAX_OPERATIONS = 8
+
+Operation: TypeAlias = tuple[str, Quotient]
 
 
 def check_answer(steps: Sequence[Step], problem: Problem) -> Verdict:
     """Pass only if nothing fails, nothing is unread and the solution is stated."""
     unknown: Verdict | None = None
     final = False
+    equations = list(problem.equations) if problem.simple else []
+    operations: list[Operation] = []
     for index, step in enumerate(steps):
         findings = examine(step.text, problem, opening=index == 0)
         verdict = findings.verdict
@@ -24,11 +32,43 @@ def check_answer(steps: Sequence[Step], problem: Problem) -> Verdict:
         if verdict.status is Status.UNKNOWN and unknown is None:
             unknown = verdict
         final = final or findings.final
+        equations += findings.equations
+        operations += findings.operations
+    if unknown is None and problem.simple and problem.value is not None:
+        unknown = _unexplained(operations, equations)
     if unknown is not None:
         return unknown
     if not final:
         return Verdict.unknown("no-result", f"it does not state {problem.unknown}")
     return Verdict.passed("solved", _result(problem))
+
+
+def _unexplained(operations: list[Operation], equations: list[Equation]) -> Verdict | None:
+    """A named operation that leads from no equation of the answer to another.
+
+    Two operations may be named before their common result is written.
+    """
+    states = list({_key(pair): pair for pair in equations}.values())
+    named = list({(verb, by.text()): (verb, by) for verb, by in operations}.values())
+    if len(states) > _MAX_STATES or len(named) > _MAX_OPERATIONS:
+        return Verdict.unknown("too-long", "it names more operations than are followed")
+    texts = {_key(state) for state in states}
+    once = [[done(verb, by, state) for state in states] for verb, by in named]
+    for at, (verb, by) in enumerate(named):
+        reached = list(once[at])
+        for earlier in once[:at]:
+            reached += [done(verb, by, state) for state in earlier]
+        for other, k in named[at + 1 :]:
+            reached += [done(other, k, state) for state in once[at]]
+        if not any(_key(state) in texts for state in reached):
+            return Verdict.unknown(
+                "unexplained-operation", f"{verb} {by.text()} leads to no equation of the answer"
+            )
+    return None
+
+
+def _key(state: Equation) -> tuple[str, ...]:
+    return tuple(sorted(side.text() for side in state))
 
 
 def _result(problem: Problem) -> str:

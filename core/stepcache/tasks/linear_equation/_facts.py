@@ -29,8 +29,10 @@ class Facts:
     """Signed constants of the sides: what may be subtracted from both."""
     slopes: frozenset[Fraction]
     """Signed coefficients of the sides: how many unknowns may be subtracted from both."""
-    factors: frozenset[Fraction]
-    """What both sides may be divided or multiplied by."""
+    divisors: frozenset[Fraction]
+    """What both sides may be divided by."""
+    multipliers: frozenset[Fraction]
+    """What both sides may be multiplied by."""
 
     def mentions(self, value: Fraction) -> bool:
         return abs(value) in self.numbers
@@ -57,7 +59,7 @@ def gather(problem: Problem) -> Facts:
     parts = _with_parts(numbers) | {Fraction(1)}
     every = frozenset(parts)
     signed = frozenset(n * s for n in parts for s in (1, -1))
-    return Facts(every, every, every, signed, signed, every)
+    return Facts(every, every, every, signed, signed, every, every)
 
 
 def _simple(problem: Problem) -> Facts:
@@ -67,21 +69,21 @@ def _simple(problem: Problem) -> Facts:
     if problem.value is not None:
         constants.add(abs(problem.value))
     ratios = {abs(rest / slope) for slope, rest in ((a, b), (c, d)) if slope}
-    factors = _with_parts(coefficients | constants) - {Fraction(0)}
-    if b and d and a and not c:
-        factors.add(abs(a))
     numbers = _with_parts(coefficients | constants) | ratios
     if problem.value is not None:
         numbers |= {abs(a * problem.value), abs(c * problem.value)}
-    shared = {f for f in factors if f in _with_parts(coefficients)}
-    denominators = {Fraction(n.denominator) for n in coefficients | constants}
+    slopes = {abs(a), abs(c), abs(a - c)} - {Fraction(0)}
+    denominators = {Fraction(n.denominator) for n in (a, b, c, d, a - c)} - {Fraction(1)}
     return Facts(
         numbers=frozenset(numbers),
         coefficients=frozenset(coefficients),
         constants=frozenset(constants),
         addends=frozenset((b, d)),
         slopes=frozenset((a, c)),
-        factors=frozenset(shared | denominators),
+        divisors=frozenset(slopes | {Fraction(abs(n.numerator)) for n in slopes}),
+        multipliers=frozenset(
+            denominators | {1 / n for n in slopes} | {Fraction(1) for n in (a, c, a - c) if n < 0}
+        ),
     )
 
 

@@ -104,8 +104,12 @@ class _Lexer:
         """Where a command began that belongs to the token after it, such as ``\\left``."""
 
     def run(self) -> tuple[Token, ...]:
-        while self.at < len(self.plain):
-            self.step()
+        plain, end = self.plain, len(self.plain)
+        while self.at < end:
+            if plain[self.at] == " ":
+                self.skip(1)
+            else:
+                self.step()
         return tuple(self.tokens)
 
     def add(self, kind: Kind, text: str, length: int) -> None:
@@ -252,6 +256,9 @@ class _Lexer:
             self.add("stop", self.plain[self.at], 1)
             return
         run = match.group()
+        if len(run) > 3 and run.isascii():
+            self.add("word", run, len(run))
+            return
         if not _alphabetic(run[0]):
             length = next((i for i, c in enumerate(run) if _alphabetic(c)), len(run))
             self.add("word", run[:length], length)

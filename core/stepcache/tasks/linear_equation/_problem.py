@@ -69,7 +69,7 @@ class Problem:
 
 def numerator(left: Quotient, right: Quotient) -> Poly:
     """The polynomial that is zero where both sides are equal."""
-    if left.bottom == right.bottom:
+    if left.bottom is right.bottom or left.bottom == right.bottom:
         return left.top - right.top
     return left.top * right.bottom - right.top * left.bottom
 

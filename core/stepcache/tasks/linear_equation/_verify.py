@@ -14,11 +14,13 @@ from itertools import pairwise
 
 from stepcache._types import Verdict
 from stepcache.tasks.linear_equation._algebra import (
+    ONE,
     Poly,
     Quotient,
     Unreadable,
     constant,
     fraction_text,
+    symbol,
 )
 from stepcache.tasks.linear_equation._facts import Facts, gather
 from stepcache.tasks.linear_equation._parse import sides
@@ -38,9 +40,10 @@ from stepcache.tasks.linear_equation._prose import (
 )
 from stepcache.tasks.linear_equation._scan import Run, runs
 
-__all__ = ["Findings", "examine", "is_marker"]
+__all__ = ["Findings", "done", "examine", "is_marker", "leads"]
 
 _MAX_CHARS = 20_000
+_MAX_PAIRS = 60
 _MARKER = re.compile(r"[.):\uff1a\u3001]")
 _LINE_HEAD = re.compile(r"[\s#*\-+>(|\u2022]*")
 
@@ -53,6 +56,10 @@ class Findings:
     unknown: Verdict | None = None
     claims: int = 0
     """Statements that were read and hold."""
+    equations: list[tuple[Quotient, Quotient]] = field(default_factory=list)
+    """The equations in the unknown that hold, in order."""
+    operations: list[tuple[str, Quotient]] = field(default_factory=list)
+    """What is said to be done to both sides: ``("subtract", 3)``."""
     final: bool = False
     """It states the value of the unknown, or that there is none, as a result."""
 
@@ -99,15 +106,16 @@ class _Examiner:
     facts: Facts = field(init=False)
     before: Run | None = None
     """The run before the present one."""
-    pairs: list[tuple[Quotient, Quotient]] = field(default_factory=list)
-    """The step's equations in the unknown, in order."""
+    found: tuple[Run, ...] = ()
+    pairs: list[tuple[Quotient, Quotient]] | None = None
+    """The step's equations in the unknown, in order; read when an operation needs them."""
 
     def __post_init__(self) -> None:
         self.facts = gather(self.problem)
 
     def run(self) -> None:
         found = runs(self.text)
-        self.pairs = _equations(found, self.problem.unknown)
+        self.found = found
         self.prose()
         for run in found:
             self.judge(run, alone=len(found) == 1)
@@ -200,22 +208,27 @@ class _Examiner:
     def in_unknown(self, left: Quotient, right: Quotient) -> None:
         problem, zero = self.problem, numerator(left, right)
         slope, rest = zero.coefficient(problem.unknown), zero.coefficient()
+        if slope and zero.degree == 1 and problem.value == -rest / slope:
+            self.findings.equations.append((left, right))
+            self.solved_alike(slope, rest)
+            return
         written = f"{left.text()} = {right.text()}"
         if zero.degree > 1:
             self.findings.doubt("not-linear", f"{written} is not linear")
         elif not zero.terms:
             self.identity(left, right, written)
-        elif slope and problem.value == -rest / slope:
-            if problem.simple and not rest and abs(slope) not in self.facts.coefficients:
-                # With the solution 0 every coefficient would do.
-                self.findings.doubt("other-form", f"{written} holds whatever the request is")
-            self.findings.claims += 1
         elif not slope and problem.solutions == "none":
             self.findings.claims += 1
         elif slope and left.text() == problem.unknown and right.value is not None:
             self.findings.fail("wrong-value", f"{written} does not solve the equation")
         else:
             self.findings.fail("other-solution", f"{written} has another solution")
+
+    def solved_alike(self, slope: Fraction, rest: Fraction) -> None:
+        """An equation with the request's solution; where that is 0, every coefficient would do."""
+        if self.problem.simple and not rest and abs(slope) not in self.facts.coefficients:
+            self.findings.doubt("other-form", f"the coefficient {slope} is not of the request")
+        self.findings.claims += 1
 
     def identity(self, left: Quotient, right: Quotient, written: str) -> None:
         """True for every value, as in ``2x + 3 - 3 = 2x``: it must speak of the request's terms."""
@@ -247,11 +260,12 @@ class _Examiner:
 
     def restated(self, run: Run, parts: Sequence[Quotient]) -> None:
         """An equation said to be the given one must be the given one."""
-        words = run.before
-        if len(parts) != 2 or self._alone(parts) or not parts[0].symbols | parts[1].symbols:
+        said = " ".join(run.before[-8:])
+        if len(parts) != 2 or not any(cue in said for cue in RESTATING):
             return
-        said = any(cue in " ".join(words[-8:]) for cue in RESTATING)
-        if not said or REWRITTEN & set(words):
+        if REWRITTEN & set(run.before) or self._alone(parts):
+            return
+        if not parts[0].symbols | parts[1].symbols:
             return
         pair = sorted(p.text() for p in parts)
         given = [sorted(side.text() for side in e) for e in self.problem.equations]
@@ -276,7 +290,8 @@ class _Examiner:
             self.findings.doubt("other-form", f"{written} is not what the request begins with")
 
     def _alone(self, parts: Sequence[Quotient]) -> bool:
-        return any(p.text() == self.problem.unknown for p in parts)
+        unknown = symbol(self.problem.unknown).top
+        return any(p.top == unknown and p.bottom is ONE for p in parts)
 
     def _states(self, run: Run, parts: Sequence[Quotient]) -> bool:
         """``x = 5`` or ``5 = x`` or ``x = 10/2 = 5``: ends in a number that is no calculation."""
@@ -363,23 +378,27 @@ class _Examiner:
         if verb in ("subtract", "add"):
             fits = (number if verb == "subtract" else -number) in self.facts.addends
         else:
-            fits = abs(number) in self.facts.factors
+            by = self.facts.divisors if verb == "divide" else self.facts.multipliers
+            fits = abs(number) in by
         if not fits and self.steps_on(verb, number):
             fits = True
-        if not fits and not self._inner(run, number):
+        if not fits and not (verb == "multiply" and number == self.problem.value):
             self.findings.doubt("unexplained-operation", f"nothing leads to {verb} {written}")
         elif not number:
             self.findings.doubt("unexplained-operation", f"{verb} {written} does nothing")
         else:
             self.findings.claims += 1
-
-    def _inner(self, run: Run, number: Fraction) -> bool:
-        """``add 3 to 10``: an operation on a number, not on both sides."""
-        return number == self.problem.value
+            if fits:
+                self.findings.operations.append((verb, constant(number)))
 
     def steps_on(self, verb: str, number: Fraction) -> bool:
         """Whether two neighbouring equations of the step differ by just this operation."""
-        return any(_leads(verb, number, a, b) for a, b in pairwise(self.pairs))
+        if self.findings.unknown is not None:
+            return False  # one doubt is enough
+        if self.pairs is None:
+            self.pairs = _equations(self.found, self.problem.unknown)[:_MAX_PAIRS]
+        by = constant(number)
+        return bool(number) and any(leads(verb, by, a, b) for a, b in pairwise(self.pairs))
 
     def term(self, run: Run, value: Quotient) -> None:
         verb = operation(run.before) or operation_behind(run.behind)
@@ -393,6 +412,7 @@ class _Examiner:
         bare = not value.top.coefficient()
         if verb in ("subtract", "add") and bare:
             fits = (slope if verb == "subtract" else -slope) in self.facts.slopes
+            self.findings.operations.append((verb, value))
         else:
             fits = self.facts.term(value, unknown)
         if not fits:
@@ -452,19 +472,19 @@ def _is_literal(tokens: Sequence[object]) -> bool:
     )
 
 
-def _leads(
-    verb: str, number: Fraction, first: tuple[Quotient, Quotient], second: tuple[Quotient, Quotient]
+def leads(
+    verb: str, by: Quotient, first: tuple[Quotient, Quotient], second: tuple[Quotient, Quotient]
 ) -> bool:
-    if not number:
-        return False
-    by = constant(number)
-
-    def done(side: Quotient) -> Quotient:
-        if verb == "subtract":
-            return side - by
-        if verb == "add":
-            return side + by
-        return side / by if verb == "divide" else side * by
-
-    expected = sorted(done(side).text() for side in first)
+    """Whether an operation on both sides makes the second equation of the first."""
+    expected = sorted(side.text() for side in done(verb, by, first))
     return expected == sorted(side.text() for side in second)
+
+
+def done(verb: str, by: Quotient, pair: tuple[Quotient, Quotient]) -> tuple[Quotient, Quotient]:
+    """Both sides after an operation."""
+    left, right = pair
+    if verb == "subtract":
+        return left - by, right - by
+    if verb == "add":
+        return left + by, right + by
+    return (left / by, right / by) if verb == "divide" else (left * by, right * by)
