@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 from langchain_core.language_models import BaseChatModel
 from langchain_openai import ChatOpenAI
@@ -21,14 +22,11 @@ from stepcache import StepCacheEngine
 from stepcache.testing.endpoint import ScriptedEndpoint
 from stepcache.testing.obliging import obliging
 
-# The suites run asynchronous tests on one loop each, while ChatOpenAI shares its HTTP clients between
-# loops: sockets of loops that are gone are closed by the collector. And one test hands the method
-# ``json_schema`` an old pydantic class, of which ChatOpenAI warns.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore:Received a Pydantic BaseModel V1 schema:UserWarning"),
-]
+# One test hands the method ``json_schema`` an old pydantic class, of which ChatOpenAI warns.
+pytestmark = pytest.mark.filterwarnings("ignore:Received a Pydantic BaseModel V1:UserWarning")
+
+# Asynchronous tests have a loop each; a connection kept alive would outlive its own.
+_CLIENT = httpx.AsyncClient(limits=httpx.Limits(max_keepalive_connections=0))
 
 _OWN = frozenset(StepCacheChatModel.model_fields) - frozenset(BaseChatModel.model_fields)
 _served: dict[str, str] = {}
@@ -75,6 +73,7 @@ class _Wrapped:
             "base_url": _served.get("url"),
             "api_key": "none",
             "stream_usage": True,
+            "http_async_client": _CLIENT,
             "engine": self.engine,
         }
 
