@@ -148,6 +148,12 @@ def test_other_demands_have_other_values(text):
         "Could you tell me which value of the unknown x satisfies {}?",
         "State the value of x: {}",
         "Get x: {}",
+        "Consider {}. Determine x.",
+        "Use algebra to solve {}.",
+        "Walk me through solving {}",
+        "Rearrange {} to find x",
+        "Let's work through {} together",
+        "What number does x need to be for {} to be true?",
     ],
 )
 def test_paraphrases_leave_no_content(wording):
@@ -166,6 +172,8 @@ def test_paraphrases_leave_no_content(wording):
         ("Solve 2x+3=13 and show your work.", "steps"),
         ("Solve 2x+3=13. Show all your steps.", "steps"),
         ("Solve 2x+3=13 with steps", "steps"),
+        ("Solve 2x+3=13 and explain your reasoning step by step", "steps"),
+        ("Give a detailed step-by-step solution of 2x+3=13", "steps"),
         ("Solve 2x+3=13. Give only the final answer.", "answer-only"),
         ("Solve 2x+3=13, just the answer please", "answer-only"),
         ("Solve 2x+3=13 (answer only)", "answer-only"),

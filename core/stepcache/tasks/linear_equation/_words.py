@@ -38,7 +38,7 @@ represent stands stand correct right proper answer answers result solver careful
 respect isolate isolating using one single degree sides side both have
 has got having see if provide provided return state say report first-degree assuming suppose be
 looking look trying stuck homework i've figured worked possible go ahead handle deal who come up
-unique
+unique consider use walk through together rearrange think thinking
 """
 
 _SPANISH = """
@@ -146,7 +146,8 @@ STYLES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\b(?:(?:and|please)\s)?(?:show|showing|explain|include|write|with)\s(?:me\s)?"
             r"(?:out\s)?(?:all\s)?(?:of\s)?(?:your\s|the\s|each\s|every\s|all\s)?(?:detailed\s)?"
             r"(?:work|working|workings|steps|step)\b(?:,?\sstep[\s-]by[\s-]step\b)?"
-            r"|\bstep[\s-]by[\s-]step\b",
+            r"|\b(?:explain|show)\s(?:your\s|the\s)(?:full\s)?reasoning\b(?:,?\sstep[\s-]by[\s-]step\b)?"
+            r"|\b(?:detailed\s)?step[\s-]by[\s-]step\b",
             re.IGNORECASE,
         ),
     ),
