@@ -128,9 +128,13 @@ async def _landing(landed: Future[Outcome | None]) -> Outcome | None:
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
 
+    def land() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
     def wake(_: object) -> None:
         with suppress(RuntimeError):  # the follower's loop has closed: nobody waits any more
-            loop.call_soon_threadsafe(lambda: waiter.done() or waiter.set_result(None))
+            loop.call_soon_threadsafe(land)
 
     landed.add_done_callback(wake)
     await waiter
