@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from stepcache._difference import content
+from stepcache._difference import content, masked, residue, tokens
 from stepcache._types import Constraints, Declined, Span
 from stepcache.tasks.linear_equation._algebra import Poly, Quotient, Unreadable, symbol
 from stepcache.tasks.linear_equation._lex import Token, lex
@@ -15,8 +15,11 @@ from stepcache.tasks.linear_equation._problem import Equation, Problem, encode, 
 from stepcache.tasks.linear_equation._scan import Run, scan
 from stepcache.tasks.linear_equation._words import (
     ALTERING,
-    ASKING,
+    ASKED_NOUNS,
+    MISLEADING,
     NEUTRAL,
+    QUESTION_WORDS,
+    SOLVE_VERBS,
     STRUCTURE,
     STYLES,
     words,
@@ -34,6 +37,7 @@ _ASK_BEFORE = words(
     "for of find determine compute calculate isolate is what evaluate value get variable unknown",
     "de para von für nach pour per voor naar переменную po 求",
 )
+_COURTESY = words("please kindly . , : ; ! ( ) -")
 _ORDERS = {"first": 1, "second": 2, "third": 3}
 
 
@@ -72,14 +76,14 @@ def _read(text: str, task: str, version: str) -> Constraints:
     begin = numbered.end() if numbered else 0
     if numbered:
         reading.spans.append(Span(start=0, stop=begin, name="question-number"))
-    tokens = [
+    lexed = [
         Token("stop", "", t.start, t.stop) if _inside(t.start, style_spans) else t
         for t in lex(text)
         if t.start >= begin
     ]
-    for run in scan(tokens):
+    for run in scan(lexed):
         _take(run, reading)
-    reading.spans += _markup(tokens, reading.spans)
+    reading.spans += _markup(lexed, reading.spans)
     if reading.pending is not None:
         raise Unreadable("a definition without its value")
     if not reading.equations:
@@ -299,10 +303,21 @@ def _judge_rest(rest: tuple[str, ...], text: str, spans: Sequence[Span], reading
     if several and not found <= STRUCTURE:
         stranger = sorted(found - STRUCTURE)[0]
         raise Unreadable(f"several equations, and {stranger!r} between them is not understood")
-    if rest and not _asks(text, spans):
+    if not _asks(text, spans, reading):
         raise Unreadable("nothing asks for the solution")
 
 
-def _asks(text: str, spans: Sequence[Span]) -> bool:
-    found = {w.casefold() for w in content(text, spans, frozenset())}
-    return bool(found & ASKING)
+def _asks(text: str, spans: Sequence[Span], reading: _Reading) -> bool:
+    """Whether what is said besides the equation asks for its solution; a bare equation does."""
+    said = residue(text, spans).casefold()
+    found = set(tokens(said))
+    if not any(c.isalpha() for word in found for c in word):
+        return True
+    if MISLEADING.search(" ".join(masked(text, spans).casefold().split())):
+        return False
+    if found & SOLVE_VERBS or any(run.equals for run in reading.mentions):
+        return True
+    if any(span.name.startswith("style") for span in spans) and not found - _COURTESY:
+        return True
+    asked = bool(reading.mentions) or bool(found & ASKED_NOUNS)
+    return asked and bool(found & QUESTION_WORDS)

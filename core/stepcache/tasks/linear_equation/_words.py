@@ -10,7 +10,17 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["ALTERING", "ASKING", "NEUTRAL", "STRUCTURE", "STYLES", "words"]
+__all__ = [
+    "ALTERING",
+    "ASKED_NOUNS",
+    "MISLEADING",
+    "NEUTRAL",
+    "QUESTION_WORDS",
+    "SOLVE_VERBS",
+    "STRUCTURE",
+    "STYLES",
+    "words",
+]
 
 
 def words(*texts: str) -> frozenset[str]:
@@ -26,19 +36,18 @@ _PUNCTUATION = """
 _ENGLISH = """
 solve solved solves solving find finds finding determine determining compute computing calculate
 calculating evaluate work works out figure figuring obtain get getting give gives tell show what
-what's whats which how is are be do does can could would will should must may might want wants
+what's whats which is are be do does can could would will should must may might want wants
 wanted need needs like try help please kindly thanks thank you hi hello hey there just simply
 now then so and the a an this that these those it its it's of for in on to from by with as at if
 when where whenever given let's lets let me my i i'd i'm us we our your know about value values
-variable variables unknown unknowns solution solutions solutions root number quantity letter
-symbol equation equations expression linear algebra algebraic simple basic problem question
-exercise task math maths mathematics following below above here such makes make making true hold
-holds satisfy satisfies satisfied satisfying statement equality equal equals represents
-represent stands stand correct right proper answer answers result solver carefully
-respect isolate isolating using one single degree sides side both have
-has got having see if provide provided return state say report first-degree assuming suppose be
+variable variables unknown unknowns solution solutions solutions root number quantity equation
+equations expression linear algebra algebraic simple basic problem question exercise task math
+maths mathematics following below above here such makes make making true hold holds satisfy
+satisfies satisfied satisfying statement equality equal equals correct right proper answer
+answers result solver carefully respect isolate isolating using one single sides side both have
+has got having see if provide provided return say report first-degree assuming suppose be
 looking look trying stuck homework i've figured worked possible go ahead handle deal who come up
-unique consider use walk through together rearrange think thinking
+unique consider use through together rearrange think thinking
 """
 
 _SPANISH = """
@@ -123,27 +132,50 @@ ALTERING: frozenset[str] = words(
 )
 """Words that may be a part of the equation said in words, or turn the question around."""
 
-ASKING: frozenset[str] = words(
+SOLVE_VERBS: frozenset[str] = words(
     """
-    solve solving find determine compute calculate evaluate isolate value what which
-    solution root unknown equation satisfies work resuelve resuelva resolver encuentra
-    halla calcula determina despeja valor ecuación solución resolva encontre ache calcule
-    determine equação solução résous résoudre résolvez trouve trouver trouvez calcule
-    équation l'équation valeur solution löse lösen löst berechne bestimme finde ermittle
-    gleichung wert lösung risolvi risolvere trova calcola equazione l'equazione valore
-    soluzione los op bereken bepaal vind vergelijking waarde oplossing решите решить реши
-    найдите найти вычислите уравнение уравнения корень 解 求 方 proportion then x rozwiąż
-    oblicz lös løs çözün çöz
+    solve solving solved find finding determine compute calculate evaluate isolate obtain work
+    figure rearrange satisfies looking
+    resuelve resuelva resolver resuélveme encuentra encuentre halla halle calcula calcule determina
+    despeja resolva resolve encontre encontrar ache achar calcular determine
+    résous résoudre résolvez trouve trouver trouvez calcule calculez détermine
+    löse lösen löst berechne berechnen bestimme finde ermittle
+    risolvi risolvere risolva trova trovare calcola los op oplossen bereken bepaal vind
+    решите решить реши найдите найти найди вычислите определите 解 求
+    rozwiąż oblicz znajdź lös løs çözün çöz
     """
 )
-"""Words of which one makes an equation in a text a question about it."""
+"""Words that ask for the solution by themselves."""
 
+QUESTION_WORDS: frozenset[str] = words(
+    """
+    what what's whats which express give get tell provide know need want say then have is
+    cuál cual dime vale qué qual quanto quelle quel combien vaut was wie lautet quale wat
+    чему чего ile 多 少 何
+    """
+)
+"""Words that ask for the solution together with one of :data:`ASKED_NOUNS` or the letter."""
+
+ASKED_NOUNS: frozenset[str] = words(
+    """
+    value values solution root number answer unknown result valor solución incógnita solução valeur
+    solution wert lösung valore soluzione waarde oplossing значение решение корень wartość 值 答
+    """
+)
+
+MISLEADING: re.Pattern[str] = re.compile(
+    r"\b(?:number of|how many|(?:determine|find|out|me|us|know|see|say|show|compute|prove)"
+    r" (?:if|that|whether|when)\b)"
+    r"|^\s*(?:is|are|does|do|did|has|have|will)\b(?!.{0,200}\b(?:solve|find|what)\b)",
+)
+"""Neutral words in an order that asks something else: how many solutions, whether there is one."""
 
 STYLES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "steps",
         re.compile(
-            r"\b(?:(?:and|please)\s)?(?:show|showing|explain|include|write|with)\s(?:me\s)?"
+            r"\b(?:how\s(?:do|does|would|can|could|should|to|is|are)|walk\sme\sthrough)\b"
+            r"|\b(?:(?:and|please)\s)?(?:show|showing|explain|include|write|with)\s(?:me\s)?"
             r"(?:out\s)?(?:all\s)?(?:of\s)?(?:your\s|the\s|each\s|every\s|all\s)?(?:detailed\s)?"
             r"(?:work|working|workings|steps|step)\b(?:,?\sstep[\s-]by[\s-]step\b)?"
             r"|\b(?:explain|show)\s(?:your\s|the\s)(?:full\s)?reasoning\b(?:,?\sstep[\s-]by[\s-]step\b)?"
