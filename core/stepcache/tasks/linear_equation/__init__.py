@@ -2,7 +2,7 @@
 
 ``_lex`` and ``_scan`` find the mathematics in a text, ``_parse`` and ``_algebra`` say what it is,
 ``_request`` reads a prompt into a ``_problem``; ``_verify`` and ``_check`` hold answers against it,
-``_adapt`` re-derives them for new numbers, ``_solve`` writes one from nothing.
+``_adapt`` and ``_roles`` re-derive them for new numbers, ``_solve`` writes one from nothing.
 """
 
 from stepcache.tasks.linear_equation._task import LinearEquationTask

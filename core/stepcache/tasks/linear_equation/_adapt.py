@@ -13,26 +13,28 @@ has a number without a role, or is not plainly understood, is not adapted at all
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice, product
 from math import gcd
 from typing import TypeAlias
 
 from stepcache._types import Status, Step
-from stepcache.tasks.linear_equation._algebra import Quotient, Unreadable, constant, symbol
+from stepcache.tasks.linear_equation._algebra import Unreadable
 from stepcache.tasks.linear_equation._check import check_answer
 from stepcache.tasks.linear_equation._lex import Token, lex
-from stepcache.tasks.linear_equation._problem import Problem, make_problem
+from stepcache.tasks.linear_equation._moves import is_marker
+from stepcache.tasks.linear_equation._problem import Problem
 from stepcache.tasks.linear_equation._prose import (
     ANSWER_WORDS,
     STEP_WORDS,
     operation,
     operation_behind,
 )
+from stepcache.tasks.linear_equation._roles import Change, Roles, changes_between
 from stepcache.tasks.linear_equation._scan import Run, runs, scan
-from stepcache.tasks.linear_equation._verify import examine, is_marker
+from stepcache.tasks.linear_equation._verify import examine
 
 __all__ = ["adapted"]
 
@@ -40,23 +42,11 @@ _MAX_STEPS = 60
 _MAX_CHARS = 8_000
 _MAX_CHOICES = 256
 
-Roles: TypeAlias = Mapping[str, Fraction]
 Edit: TypeAlias = tuple[int, int, str]
 
 
 class _NotExplained(Exception):
     """Something in a step has no role."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """The old request, the new one, and two that keep a choice of roles honest."""
-
-    old: Roles
-    new: Roles
-    letters: tuple[str, str]
-    problem: Problem
-    others: tuple[tuple[Roles, Problem], ...]
 
 
 def adapted(steps: Sequence[Step], old: Problem, new: Problem) -> tuple[Step, ...] | None:
@@ -66,7 +56,7 @@ def adapted(steps: Sequence[Step], old: Problem, new: Problem) -> tuple[Step, ..
     """
     if len(steps) > _MAX_STEPS or sum(len(s.text) for s in steps) > _MAX_CHARS:
         return None
-    for change in _changes(old, new):
+    for change in changes_between(old, new):
         try:
             texts = [_rewritten(step.text, change) for step in steps]
         except (_NotExplained, Unreadable):
@@ -79,68 +69,10 @@ def adapted(steps: Sequence[Step], old: Problem, new: Problem) -> tuple[Step, ..
     return None
 
 
-def _changes(old: Problem, new: Problem) -> Iterator[_Change]:
-    """The ways to lay the sides of the new request on those of the old."""
-    if not (old.simple and new.simple) or old.value is None or new.value is None:
-        return
-    before = _roles(old, turned=False)
-    for turned in (False, True):
-        after = _roles(new, turned=turned)
-        if any(bool(before[r]) != bool(after[r]) for r in "abc"):
-            continue
-        if any(abs(before[r]) != 1 and abs(after[r]) == 1 for r in "acp" if after[r]):
-            continue  # "1x" is not how anybody writes
-        if any(abs(before[r]) == 1 and abs(after[r]) != 1 for r in "acp" if after[r]):
-            continue
-        others = tuple(_other(after, n, new.unknown) for n in range(2))
-        yield _Change(before, after, (old.unknown, new.unknown), new, others)
-
-
-def _roles(problem: Problem, *, turned: bool) -> Roles:
-    a, b, c, d = problem.parts()
-    if turned != (not a):  # the side with the unknown comes first
-        a, b, c, d = c, d, a, b
-    return _derived(a, b, c, d)
-
-
-def _derived(a: Fraction, b: Fraction, c: Fraction, d: Fraction) -> Roles:
-    p, q = a - c, d - b
-    roles = {"a": a, "b": b, "c": c, "d": d, "p": p, "q": q, "s": q / p if p else Fraction(0)}
-    roles["m"] = a * roles["s"]  # what the unknown's term comes to, in a check
-    roles["n"] = c * roles["s"]
-    return roles
-
-
-def _other(like: Roles, number: int, unknown: str) -> tuple[Roles, Problem]:
-    """A request of the same form and signs, with numbers that do not coincide."""
-    a, b, c, s = ((43, 1009, 7, 131), (89, 2003, 17, 313))[number]
-    signed = {
-        name: Fraction(value) * (-1 if like[name] < 0 else 1 if like[name] else 0)
-        for name, value in zip("abcs", (a, b, c, s))
-    }
-    if abs(like["a"]) == 1:
-        signed["a"] = like["a"]
-    if abs(like["c"]) == 1:
-        signed["c"] = like["c"]
-    if abs(like["p"]) == 1 and like["c"]:
-        signed["c"] = signed["a"] - like["p"]
-    solution = signed["s"] or Fraction(s)
-    rest = signed["a"] * solution + signed["b"] - signed["c"] * solution
-    roles = _derived(signed["a"], signed["b"], signed["c"], rest)
-    return roles, _problem(roles, unknown)
-
-
-def _problem(roles: Roles, unknown: str) -> Problem:
-    def side(slope: Fraction, rest: Fraction) -> Quotient:
-        return constant(slope) * symbol(unknown) + constant(rest)
-
-    return make_problem(unknown, [(side(roles["a"], roles["b"]), side(roles["c"], roles["d"]))])
-
-
 # --- one step --------------------------------------------------------------------------------
 
 
-def _rewritten(text: str, change: _Change) -> str:
+def _rewritten(text: str, change: Change) -> str:
     tokens = lex(text)
     edits: list[Edit] = []
     before: Run | None = None
@@ -186,7 +118,7 @@ def _frac(parts: Sequence[str]) -> list[str]:
     return ["frac", "{", parts[0], "}", "{", parts[1], "}"]
 
 
-def _letters(run: Run, change: _Change) -> list[Edit]:
+def _letters(run: Run, change: Change) -> list[Edit]:
     old, new = change.letters
     found = [t for t in run.tokens if t.kind == "letter"]
     if any(t.text != old for t in found):
@@ -194,7 +126,7 @@ def _letters(run: Run, change: _Change) -> list[Edit]:
     return [(t.start, t.stop, new) for t in found] if old != new else []
 
 
-def _equation(text: str, run: Run, change: _Change) -> list[Edit]:
+def _equation(text: str, run: Run, change: Change) -> list[Edit]:
     """The first choice of roles that holds for the new request and for those nobody asked."""
     places = [i for i, t in enumerate(run.tokens) if t.kind == "number"]
     choices = [_candidates(run, i, change.old) for i in places]
@@ -326,7 +258,7 @@ def _decimal(value: Fraction) -> str | None:
 
 
 def _mention(
-    text: str, tokens: Sequence[Token], run: Run, before: Run | None, change: _Change
+    text: str, tokens: Sequence[Token], run: Run, before: Run | None, change: Change
 ) -> list[Edit]:
     """A number or term in a sentence: its role must be plain from the words, or there be one."""
     if is_marker(text, run) or (run.before[-1:] and run.before[-1] in STEP_WORDS):
@@ -348,7 +280,7 @@ def _mention(
     return edits
 
 
-def _role(run: Run, index: int, verb: str | None, before: Run | None, change: _Change) -> str:
+def _role(run: Run, index: int, verb: str | None, before: Run | None, change: Change) -> str:
     value = abs(Fraction(run.tokens[index].text))
     after = run.tokens[index + 1] if index + 1 < len(run.tokens) else None
     of_unknown = after is not None and after.kind == "letter"
@@ -371,7 +303,7 @@ def _role(run: Run, index: int, verb: str | None, before: Run | None, change: _C
     return fitting[0]
 
 
-def _says_result(run: Run, before: Run | None, change: _Change) -> bool:
+def _says_result(run: Run, before: Run | None, change: Change) -> bool:
     """``the solution is 5``, ``x is 5``."""
     if ANSWER_WORDS & set(run.before[-6:]):
         return True

@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 from stepcache._types import Status, Step, Verdict
 from stepcache.tasks.linear_equation._algebra import Quotient, fraction_text
+from stepcache.tasks.linear_equation._moves import done
 from stepcache.tasks.linear_equation._problem import Equation, Problem
-from stepcache.tasks.linear_equation._verify import done, examine
+from stepcache.tasks.linear_equation._verify import examine
 
 __all__ = ["check_answer"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from stepcache.tasks.linear_equation._lex import Token, lex
 
@@ -11,6 +12,7 @@ __all__ = ["Run", "runs", "scan"]
 
 _ARTICLES = frozenset("aAI")
 _PARTICLES = frozenset("àÀéÉвВиИсСкКоОаАяЯ")  # Romance and Cyrillic words of one letter
+_SHORT = 1_000
 _NEAR = 16
 """Words kept before a run."""
 _MATHS = frozenset(("number", "letter", "op", "eq", "open", "close", "frac", "blank", "bad"))
@@ -70,6 +72,12 @@ class Run:
 
 def runs(text: str) -> tuple[Run, ...]:
     """The mathematical runs of a text, in order. Linear in its length; never raises."""
+    return _remembered(text) if len(text) <= _SHORT else scan(lex(text))
+
+
+@lru_cache(maxsize=256)
+def _remembered(text: str) -> tuple[Run, ...]:
+    # A step is read to verify it, to check the answer and once more for every candidate.
     return scan(lex(text))
 
 

@@ -6,7 +6,6 @@ step is judged alone: that the steps together reach the answer is for ``_check``
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,7 +14,6 @@ from itertools import pairwise
 from stepcache._types import Verdict
 from stepcache.tasks.linear_equation._algebra import (
     ONE,
-    Poly,
     Quotient,
     Unreadable,
     constant,
@@ -23,6 +21,13 @@ from stepcache.tasks.linear_equation._algebra import (
     symbol,
 )
 from stepcache.tasks.linear_equation._facts import Facts, gather
+from stepcache.tasks.linear_equation._moves import (
+    equations_in,
+    is_literal,
+    is_marker,
+    leads,
+    monic,
+)
 from stepcache.tasks.linear_equation._parse import sides
 from stepcache.tasks.linear_equation._problem import Problem, numerator
 from stepcache.tasks.linear_equation._prose import (
@@ -32,7 +37,6 @@ from stepcache.tasks.linear_equation._prose import (
     NO_SOLUTION,
     RESTATING,
     REWRITTEN,
-    STEP_WORDS,
     claim_words,
     operation,
     operation_behind,
@@ -40,12 +44,10 @@ from stepcache.tasks.linear_equation._prose import (
 )
 from stepcache.tasks.linear_equation._scan import Run, runs
 
-__all__ = ["Findings", "done", "examine", "is_marker", "leads"]
+__all__ = ["Findings", "examine"]
 
 _MAX_CHARS = 20_000
 _MAX_PAIRS = 60
-_MARKER = re.compile(r"[.):\uff1a\u3001]")
-_LINE_HEAD = re.compile(r"[\s#*\-+>(|\u2022]*")
 
 
 @dataclass
@@ -242,7 +244,7 @@ class _Examiner:
         problem = self.problem
         written = f"{left.text()} = {right.text()}"
         if not names <= problem.known.keys():
-            if _monic(numerator(left, right)) in {_monic(numerator(*e)) for e in problem.equations}:
+            if monic(numerator(left, right)) in {monic(numerator(*e)) for e in problem.equations}:
                 self.findings.claims += 1
                 return
             self.findings.doubt("undetermined", f"{written} has a letter without a value")
@@ -300,7 +302,7 @@ class _Examiner:
         last = run.tokens[max(i for i, t in enumerate(run.tokens) if t.kind == "eq") + 1 :]
         if len(last) == 1 and last[0].kind == "letter":
             last = run.tokens[: next(i for i, t in enumerate(run.tokens) if t.kind == "eq")]
-        return _is_literal(last)
+        return is_literal(last)
 
     # --- numbers and terms in sentences ---------------------------------------------------------
 
@@ -344,7 +346,7 @@ class _Examiner:
             self.findings.doubt("unreadable", str(error))
             return
         self.equation(subject, value, run)
-        if subject.text() == self.problem.unknown and _is_literal(run.tokens):
+        if subject.text() == self.problem.unknown and is_literal(run.tokens):
             self.findings.final = True
 
     def stated(self, run: Run, *, alone: bool) -> bool:
@@ -366,7 +368,7 @@ class _Examiner:
             )
         else:
             self.findings.claims += 1
-            self.findings.final = self.findings.final or _is_literal(run.tokens)
+            self.findings.final = self.findings.final or is_literal(run.tokens)
 
     def number(self, run: Run, number: Fraction) -> None:
         verb = operation(run.before) or operation_behind(run.behind)
@@ -396,7 +398,7 @@ class _Examiner:
         if self.findings.unknown is not None:
             return False  # one doubt is enough
         if self.pairs is None:
-            self.pairs = _equations(self.found, self.problem.unknown)[:_MAX_PAIRS]
+            self.pairs = equations_in(self.found, self.problem.unknown)[:_MAX_PAIRS]
         by = constant(number)
         return bool(number) and any(leads(verb, by, a, b) for a, b in pairwise(self.pairs))
 
@@ -417,74 +419,3 @@ class _Examiner:
             fits = self.facts.term(value, unknown)
         if not fits:
             self.findings.doubt("unread-term", f"{value.text()} is not a term of the request")
-
-
-def _equations(found: Sequence[Run], unknown: str) -> list[tuple[Quotient, Quotient]]:
-    pairs: list[tuple[Quotient, Quotient]] = []
-    for run in found:
-        if run.equals != 1 or run.bad is not None or run.glued:
-            continue
-        try:
-            left, right = sides(run.tokens)
-        except Unreadable:
-            continue
-        if left.symbols | right.symbols == {unknown}:
-            pairs.append((left, right))
-    return pairs
-
-
-def is_marker(text: str, run: Run) -> bool:
-    """``1.`` before an item, ``Step 2``, ``## 3``: a number that says nothing of the request."""
-    if len(run.tokens) != 1 or run.tokens[0].kind != "number":
-        return False
-    if run.before[-1:] and run.before[-1] in STEP_WORDS:
-        return True
-    line = text.rfind("\n", 0, run.start) + 1
-    if _LINE_HEAD.fullmatch(text, line, run.start) is None:
-        return False
-    end = text.find("\n", run.stop)
-    rest = text[run.stop : min(end if end >= 0 else len(text), run.stop + 80)]
-    return bool(_MARKER.match(rest)) and bool(rest[1:].strip(" *\t\r"))
-
-
-def _monic(zero: Poly) -> Poly:
-    """The same equation, whatever both sides were multiplied by."""
-    if not zero.terms:
-        return zero
-    lead = zero.terms[0][1]
-    return Poly(tuple((monomial, value / lead) for monomial, value in zero.terms))
-
-
-def _is_literal(tokens: Sequence[object]) -> bool:
-    """A number as written at the end of an answer: signs, digits, one fraction; no calculation."""
-    kinds = [(getattr(t, "kind", ""), getattr(t, "text", "")) for t in tokens]
-    if not kinds or any(k not in ("number", "op", "frac", "open", "close") for k, _ in kinds):
-        return False
-    ops = [text for kind, text in kinds if kind == "op"]
-    inner = ops[1:] if kinds[0][0] == "op" else ops
-    numbers = sum(k == "number" for k, _ in kinds)
-    return numbers <= 2 and (
-        not inner
-        or inner == ["/"]
-        or (
-            inner == ["-"] and numbers <= 2 and (any(k == "frac" for k, _ in kinds) or numbers == 1)
-        )
-    )
-
-
-def leads(
-    verb: str, by: Quotient, first: tuple[Quotient, Quotient], second: tuple[Quotient, Quotient]
-) -> bool:
-    """Whether an operation on both sides makes the second equation of the first."""
-    expected = sorted(side.text() for side in done(verb, by, first))
-    return expected == sorted(side.text() for side in second)
-
-
-def done(verb: str, by: Quotient, pair: tuple[Quotient, Quotient]) -> tuple[Quotient, Quotient]:
-    """Both sides after an operation."""
-    left, right = pair
-    if verb == "subtract":
-        return left - by, right - by
-    if verb == "add":
-        return left + by, right + by
-    return (left / by, right / by) if verb == "divide" else (left * by, right * by)
