@@ -183,7 +183,11 @@ def summary_table(summary: Summary) -> RenderableType:
     from rich.table import Table
 
     bare, cached = summary.bare, summary.cached
-    table = Table(title=f"{summary.requests} requests, both measured in this run")
+    table = Table(
+        title=f"{summary.requests} requests, both measured in this run",
+        caption="correct: an equation by its solution, JSON by its keys (facts are the model's "
+        "own), text by not being empty",
+    )
     table.add_column("")
     for name in ("bare model", "with StepCache"):
         table.add_column(name, justify="right")

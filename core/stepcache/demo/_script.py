@@ -81,7 +81,7 @@ def _json(kind: str, topic: str, keys: str, expected: str, *, stream: bool = Fal
     )
 
 
-_PARIS, _MARS = "the city of Paris", "the planet Mars"
+_PARIS, _NILE = "the city of Paris", "the river Nile"
 
 SCRIPT: tuple[Item, ...] = (
     _equation("base", "Solve 2x + 3 = 13 for x.", "2*x + 3", "13", "miss"),
@@ -100,9 +100,9 @@ SCRIPT: tuple[Item, ...] = (
     _json("key removed", _PARIS, "name, country", "adapt"),
     _json("key renamed", _PARIS, "title, country, population", "adapt or patch"),
     _json("topic changed", "the city of Tokyo", "name, country, population", "skip"),
-    _json("base", _MARS, "name, color, moons", "miss or skip"),
-    _json("key added", _MARS, "name, color, moons, radius", "patch"),
-    _json("keys reordered, streamed", _MARS, "moons, color, name", "reuse", stream=True),
+    _json("base", _NILE, "name, continent, length", "miss or skip"),
+    _json("key added", _NILE, "name, continent, length, mouth", "patch"),
+    _json("keys reordered, streamed", _NILE, "length, continent, name", "reuse", stream=True),
     _equation("base, streamed", "Solve 5x - 7 = 18 for x.", "5*x - 7", "18", "adapt", stream=True),
     _equation("again, streamed", "Solve 5x - 7 = 18 for x.", "5*x - 7", "18", "exact", stream=True),
     _equation("paraphrase", "What is x if 5x - 7 = 18?", "5*x - 7", "18", "reuse"),
