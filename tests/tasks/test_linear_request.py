@@ -238,6 +238,9 @@ def test_words_that_can_change_the_answer_are_content(addition):
         ("Let f(t) be the second derivative of t**3. Let m be f(2). Solve m*w = 24 for w.", "2"),
         ("Suppose 2*k = 6. Let g(t) = k*t - 1. Let m be g(2). Solve m*w = 15 for w.", "3"),
         ("Let a be 3. Solve a*x = 12 for x.", "4"),
+        ("What is a if a + 3 = 5?", "2"),
+        ("2x + 3 = 13 => x = ?", "5"),
+        ("Solve 7 w + 6 = 3 w", "-3/2"),
     ],
 )
 def test_solutions_are_exact(text, value):
@@ -288,6 +291,9 @@ def test_solutions_are_exact(text, value):
         "2x + 3 = 13%",
         "Solve 2x + 3 = 13!",
         "Solve log x = 2",
+        "Solve 2x + 3 = 13 for x and y",
+        "Solve 2x + 3 = 13 for x, y",
+        "Solve 2x+3=13 x?",
         "What is the number of solutions of 2x + 3 = 13?",
         "Find the number of solutions of 2x + 3 = 13.",
         "Is 2x + 3 = 13 linear?",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from stepcache._difference import content, masked, residue, tokens
 from stepcache._types import Constraints, Declined, Span
@@ -121,9 +122,14 @@ def _markup(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:
     return [
         Span(start=t.start, stop=t.stop, name="markup")
         for t in tokens
-        if ((t.kind == "blank" and t.text[0] == "_") or (t.kind == "mark" and t.text[0] == "\\"))
-        and not _inside(t.start, spans)
+        if _is_markup(t) and not _inside(t.start, spans)
     ]
+
+
+def _is_markup(token: Token) -> bool:
+    if token.kind == "mark":
+        return token.text[0] == "\\"
+    return token.text == "=>" or (token.kind == "blank" and token.text[0] == "_")
 
 
 def _inside(at: int, spans: Sequence[Span]) -> bool:
@@ -143,6 +149,8 @@ def _take(run: Run, reading: _Reading) -> None:
         return
     if run.equals > 1:
         raise Unreadable("a chain of equations")
+    if _stray_letter(run):
+        raise Unreadable("a letter behind the equation: a factor or what is asked")
     if run.after == "!" and run.has_digits and run.tokens[-1].kind != "letter":
         raise Unreadable("a factorial or an exclamation: ambiguous")
     if any(t.kind == "blank" for t in run.tokens):
@@ -214,6 +222,18 @@ def _take_equation(run: Run, reading: _Reading) -> None:
     _add(reading, left, right, _names(run, reading))
 
 
+def _stray_letter(run: Run) -> bool:
+    """``2x+3=13 x?``: elsewhere numbers touch their letters, the last letter stands apart."""
+    if len(run.tokens) < 2:
+        return False
+    number, letter = run.tokens[-2:]
+    if letter.kind != "letter" or number.kind != "number" or not letter.spaced or letter.maths:
+        return False
+    return any(
+        b.kind == "letter" and a.kind == "number" and not b.spaced for a, b in pairwise(run.tokens)
+    )
+
+
 def _is_function(run: Run) -> bool:
     kinds = [t.kind for t in run.tokens[:5]]
     return kinds == ["letter", "open", "letter", "close", "eq"]
@@ -254,11 +274,18 @@ def _asked(reading: _Reading) -> str:
             reading.spans.append(Span(start=run.start, stop=run.stop, name="unknown"))
             if marked or len(reading.letters) == 1:
                 asked.append(names[0])
-        elif marked and run.before[-1:] != ("a",):
+        elif (marked and run.before[-1:] != ("a",)) or _ends_clause(run):
             raise Unreadable(f"{name} is asked, and no equation has it")
     if len(reading.letters) == 1:
         return next(iter(reading.letters))
     return _choose(asked, reading)
+
+
+def _ends_clause(run: Run) -> bool:
+    """A letter behind "and", or before a stop, is no article: it is a second thing asked."""
+    if run.before[-1:] in (("and",), ("&",), (",",)):
+        return True
+    return not run.after.isalpha() and run.single not in ("a", "A", "I")
 
 
 def _choose(asked: list[str], reading: _Reading) -> str:

@@ -16,7 +16,7 @@ _SHORT = 1_000
 _NEAR = 16
 """Words kept before a run."""
 _MATHS = frozenset(("number", "letter", "op", "eq", "open", "close", "frac", "blank", "bad"))
-_ASK_BEFORE = frozenset(("let", "for", "of", "find", "determine", "isolate", "compute"))
+_ASK_BEFORE = frozenset(("is", "let", "for", "of", "find", "determine", "isolate", "compute"))
 _ASK_AFTER = frozenset(
     ("be", "in", "that", "if", "when", "such", "satisfies", "given", "where", "from")
 )
