@@ -61,10 +61,10 @@ def start(script, *args):
 def finish(process):
     with process:
         try:
-            out, _ = process.communicate(timeout=60)
+            out, _ = process.communicate(timeout=240)
         finally:
             process.kill()
-    assert process.returncode == 0
+    assert process.returncode == 0, out
     return out
 
 
@@ -489,7 +489,7 @@ for turn in range(100_000):
 def test_a_forked_child_works_and_the_parent_goes_on(path):
     """Children forked while threads use the store answer at once, and share the same file."""
     script = """
-import signal, warnings
+import signal, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads is the point
 store = SQLiteStore(sys.argv[1])
 store.put(make_entry("parent"), direction(1), FINGERPRINT)
@@ -501,13 +501,14 @@ def hammer(worker):
         turn += 1
         store.put(make_entry(f"{worker}", "busy"), direction(1, turn), FINGERPRINT)
         store.search("busy", direction(1), FINGERPRINT, limit=4)
+        time.sleep(0.001)
 threads = [threading.Thread(target=hammer, args=(w,), daemon=True) for w in range(3)]
 for thread in threads:
     thread.start()
 for child in range(6):
     pid = os.fork()
     if not pid:
-        signal.alarm(20)
+        signal.alarm(60)
         try:
             assert store.get("scope", "exact-parent") is not None
             store.put(make_entry(f"child-{child}"), direction(0, 1), FINGERPRINT)

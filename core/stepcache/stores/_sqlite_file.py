@@ -63,7 +63,7 @@ _PRAGMAS = (
     "PRAGMA cell_size_check = ON",
 )
 
-_FORK_PATIENCE = 2.0
+_FORK_PATIENCE = 10.0
 """Seconds a fork waits for one thread; a handler that forks in mid-statement waits for itself."""
 
 _gate = threading.RLock()  # around SQLite calls that no handle's lock covers
