@@ -7,7 +7,7 @@ driver does I/O. ``do`` types the exchange: ``entry = yield from do(Get(...))`` 
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
@@ -76,6 +76,9 @@ class Generate(Ask[Reply]):
     """Ask the model."""
 
     call: ModelCall
+    watch: Callable[[str], str] | None = None
+    """Given the reply so far, what a stream may show now in addition to what it has shown: text
+    that is never taken back. None shows nothing before the end."""
 
 
 @dataclass(frozen=True, slots=True)

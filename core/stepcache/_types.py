@@ -55,6 +55,9 @@ Purpose: TypeAlias = Literal["answer", "patch", "repair"]
 
 _EMPTY: JsonObject = MappingProxyType({})
 
+RESERVED_TAG = "stepcache:"
+"""What tags the engine itself puts on entries begin with."""
+
 
 # --- what is asked -----------------------------------------------------------------------------
 
@@ -115,10 +118,60 @@ class Control:
     """Neither look up nor keep."""
     refresh: bool = False
     """Ask the model whatever is stored, and keep the new answer."""
+    namespace: str | None = None
+    """The wall around this call; None leaves it to the request and the engine."""
     ttl: float | None = None
     """Seconds this answer may be served; None leaves it to the policy."""
     tags: tuple[str, ...] = ()
-    """Labels kept with the entry."""
+    """Labels kept with the entry, to forget it by."""
+    stream_unverified: bool | None = None
+    """As ``Policy.stream_unverified``, for this call; None leaves it to the policy."""
+
+    def __post_init__(self) -> None:
+        for name, kinds in (
+            ("bypass", (bool,)),
+            ("refresh", (bool,)),
+            ("namespace", (str, type(None))),
+            ("stream_unverified", (bool, type(None))),
+        ):
+            if not isinstance(getattr(self, name), kinds):
+                raise _misused(f"{name} is {getattr(self, name)!r}: use {_kinds(kinds)}")
+        number = isinstance(self.ttl, (int, float)) and not isinstance(self.ttl, bool)
+        if self.ttl is not None and not (number and self.ttl > 0):
+            raise _misused(f"ttl is {self.ttl!r}: use seconds above 0, or None")
+        tags: object = self.tags
+        if not isinstance(tags, (list, tuple)) or not all(isinstance(t, str) for t in tags):
+            raise _misused(f"tags is {tags!r}: use a tuple of strings")
+        if any(tag.startswith(RESERVED_TAG) for tag in self.tags):
+            raise _misused(f"tags that begin with {RESERVED_TAG!r} are the engine's own")
+        object.__setattr__(self, "tags", tuple(self.tags))
+
+    @classmethod
+    def of(cls, value: object) -> Control:
+        """Read what a host's caller wrote.
+
+        Args:
+            value: None, a :class:`Control`, ``"bypass"`` or ``"refresh"``, or a mapping of its
+                fields; a single tag may stand without its tuple.
+
+        Raises:
+            UsageError: Anything else; names the fields there are.
+        """
+        if value is None:
+            return cls()
+        if isinstance(value, Control):
+            return value
+        if isinstance(value, str) and value in ("bypass", "refresh"):
+            return cls(bypass=value == "bypass", refresh=value == "refresh")
+        names = cls.__dataclass_fields__
+        if not isinstance(value, Mapping) or not set(value) <= set(names):
+            raise _misused(
+                f"got {value!r}: pass 'bypass', 'refresh', or a mapping of {', '.join(names)}"
+            )
+        fields = dict(value)
+        if isinstance(fields.get("tags"), str):
+            fields["tags"] = (fields["tags"],)
+        return cls(**fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -463,6 +516,10 @@ class Policy:
     """Longer answers are not admitted."""
     max_quoted_chars: int = 8_000
     """Cached text a patch prompt may quote; above it the answer is asked for whole."""
+    stream_unverified: bool = False
+    """Streams pass every miss through as it comes. Time to the first token is then the model's,
+    and an answer that fails its check has been read before anybody could mend it: it is handed
+    over as it is, and not kept."""
     max_wait: float = 60.0
     """Seconds to wait for an equal request in flight before asking the model alone."""
 
@@ -488,6 +545,16 @@ class Policy:
             raise _bad("max_wait", self.max_wait, "use seconds of at least 0")
         if self.on_reject not in ("return", "raise"):
             raise _bad("on_reject", self.on_reject, "use 'return' or 'raise'")
+
+
+def _misused(what: str) -> Exception:
+    from stepcache._errors import UsageError
+
+    return UsageError(f"the call's cache control: {what}")
+
+
+def _kinds(kinds: tuple[type, ...]) -> str:
+    return " or ".join("None" if kind is type(None) else kind.__name__ for kind in kinds)
 
 
 def _bad(name: str, value: object, fix: str) -> Exception:

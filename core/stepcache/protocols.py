@@ -7,7 +7,7 @@ truthy ``blocking`` attribute is moved to a worker thread by the asynchronous ca
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -35,6 +35,7 @@ else:
 
 __all__ = [
     "Backend",
+    "BrowsableStore",
     "Delta",
     "Embedder",
     "Listener",
@@ -123,6 +124,18 @@ class Store(Protocol):
 
     def close(self) -> Maybe[None]:
         """Let go of files and connections. Further calls raise."""
+
+
+@runtime_checkable
+class BrowsableStore(Protocol):
+    """What a store may offer beside :class:`Store`, so that entries can be forgotten by tag or
+    namespace and bad answers be reported."""
+
+    def find(self, entry_id: str, /) -> Maybe[Entry | None]:
+        """The live entry of an id, or None."""
+
+    def entries(self) -> Maybe[Iterable[Entry]]:
+        """Every live entry once, in no order; one put or removed meanwhile may show or not."""
 
 
 @runtime_checkable

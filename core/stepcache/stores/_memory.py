@@ -163,6 +163,19 @@ class MemoryStore:
             self._settle()
             return len(self._entries if scope is None else self._by_scope.get(scope, ()))
 
+    def find(self, entry_id: str, /) -> Entry | None:
+        """The live entry of an id, or None."""
+        with self._lock:
+            self._settle()
+            numbers = self._by_id.get(entry_id)
+            return self._entries[next(reversed(numbers))].entry if numbers else None
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Every live entry, the least recently used first."""
+        with self._lock:
+            self._settle()
+            return tuple(kept.entry for kept in self._entries.values())
+
     def close(self) -> None:
         """Let go of everything. Further calls raise, except to close again."""
         with self._lock:

@@ -12,7 +12,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from zlib import crc32
@@ -31,6 +31,7 @@ __all__ = ["SQLiteStore"]
 _SEARCH_ATTEMPTS = 4
 _ROWS_AT_ONCE = 2048
 _EXPIRED_AT_ONCE = 256
+_ENTRIES_AT_ONCE = 256
 _UNIT_TOLERANCE = 1e-3
 _RECORDS_KNOWN = 256
 _KNOWN_RECORD_BYTES = 16_384
@@ -42,6 +43,14 @@ _GET_EXACT = (
 _GET_CANONICAL = (
     "SELECT checksum, record FROM entries WHERE scope = ? AND canonical_key = ?"
     " AND (expires IS NULL OR expires > ?) ORDER BY number DESC"
+)
+_FIND = (
+    "SELECT scope, checksum, record FROM entries WHERE entry_id = ?"
+    " AND (expires IS NULL OR expires > ?) ORDER BY number DESC"
+)
+_ALL = (
+    "SELECT number, scope, checksum, record FROM entries WHERE number > ?"
+    " AND (expires IS NULL OR expires > ?) ORDER BY number LIMIT ?"
 )
 _GET_NUMBER = (
     "SELECT checksum, record FROM entries WHERE number = ? AND scope = ? AND fingerprint = ?"
@@ -264,6 +273,39 @@ class SQLiteStore:
             count: int = connection.execute(statement, values).fetchone()[0]
             return count
 
+    def find(self, entry_id: str, /) -> Entry | None:
+        """The live entry of an id, or None.
+
+        Raises:
+            StoreError: The file failed, or the store is closed.
+        """
+        now = self._clock()
+        with self._database.lend() as connection:
+            for scope, *row in connection.execute(_FIND, (_bytes(entry_id), now)):
+                entry = self._read((row[0], row[1]), _text(scope), now)
+                if entry is not None:
+                    return entry
+        return None
+
+    def entries(self) -> Iterator[Entry]:
+        """Every live entry, the oldest first, read a few at a time.
+
+        Raises:
+            StoreError: While reading on: the file failed, or the store is closed.
+        """
+        last = 0
+        while True:
+            now = self._clock()
+            with self._database.lend() as connection:
+                rows = connection.execute(_ALL, (last, now, _ENTRIES_AT_ONCE)).fetchall()
+            for number, scope, checksum, record in rows:
+                entry = self._read((checksum, record), _text(scope), now)
+                if entry is not None:
+                    yield entry
+                last = number
+            if len(rows) < _ENTRIES_AT_ONCE:
+                return
+
     def close(self) -> None:
         """Close every connection to the file. Further calls raise, except to close again."""
         self._database.close()
@@ -379,6 +421,13 @@ class SQLiteStore:
             for number in block.index.numbers():
                 if number not in there:
                     block.index.remove(number)
+
+
+def _text(value: object) -> str:
+    """What :func:`_bytes` was given; a text no scope is for anything else."""
+    if not isinstance(value, bytes):
+        return ""
+    return value.decode("utf-8", "surrogatepass")
 
 
 def _bytes(text: str) -> bytes:

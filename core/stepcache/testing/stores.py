@@ -22,6 +22,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 
@@ -403,6 +404,26 @@ class StoreContract:
         assert _names(store.search("scope", direction(1), _FINGERPRINT, limit=1)) == ["b"]
         assert store.count() == 1
         assert store.remove("id-scope-a") is False
+
+    def test_entries_can_be_browsed(self, store: Any, clock: Clock) -> None:
+        """Where a store offers it: by id, and all of them once; the dead do not show."""
+        if not hasattr(store, "find"):
+            raise SkipTest("the store does not offer find() and entries()")
+        assert store.find("none") is None
+        assert list(store.entries()) == []
+        entries = [make_entry(name, scope) for scope in ("left", "right") for name in "abc"]
+        for entry in entries:
+            store.put(entry, None, _FINGERPRINT)
+        store.put(make_entry("late"), None, _FINGERPRINT, ttl=5)
+        assert store.find("id-scope-late").exact_key == make_entry("late").exact_key
+        assert store.count() == 7
+        clock.advance(10)
+        assert store.find("id-scope-late") is None
+        assert store.find("id-left-b").text == make_entry("b", "left").text
+        store.remove("id-left-b")
+        assert store.find("id-left-b") is None
+        left = sorted(entry.id for entry in store.entries())
+        assert left == sorted(e.id for e in entries if e.id != "id-left-b")
 
     # --- threads and the end -------------------------------------------------------------------
 
