@@ -33,7 +33,7 @@ def test_another_spelling_is_served_without_the_model(engine: StepCacheEngine) -
     "other",
     [
         request("Explain Tides"),
-        request("Explain tides."),
+        request("Explain tides?"),
         request("Explain tide"),
         request("Explain tides", contract=Contract(schema={"type": "object"})),
         request("Explain tides", model="another"),

@@ -11,22 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from stepcache.tasks.text._prose import is_plain
+
 __all__ = ["canonical_text"]
 
-# A text about texts may well ask for its own spaces, letters or tone. Stems, as the languages of
-# prose inflect; finding one too many only costs a re-use.
-_ABOUT_TEXT = (
-    *("charact", "letter", "space", "spacing", "blank", "indent", "token", "length", "count"),
-    *("how long", "string", "text", "sentence", "message", "prompt", "question", "word", "phrase"),
-    *("repeat", "echo", "verbatim", "exact", "polite", "formal", "rude", "tone", "translat"),
-    *("rewrite", "reword", "rephras", "paraphras", "correct", "proofread", "edit", "format"),
-    *("byte", "regex", "parse", "json", "csv", "yaml", "code", "morse", "cipher", "encrypt"),
-    *("encode", "hash", "reverse", "spell", "say ", "please", "kindly", "instruction", "request"),
-    *("zeichen", "buchstabe", "wort", "wört", "satz", "caract", "carácter", "lettre", "mots"),
-    *("espac", "palabra", "letra", "phrase", "frase", "traduc", "tradui", "übersetz", "parola"),
-    *("символ", "пробел", "букв", "слов", "перевед", "文字", "字符", "空格", "字数", "字數"),
-    *("スペース", "空白", "翻訳", "翻译", "翻譯", "単語", "글자", "공백", "번역", "단어"),
-)
 _OPENING = re.compile(r"(please|kindly),? {1,8}(?=[A-Za-z])", re.IGNORECASE)
 _OPENERS = frozenset(
     (
@@ -38,7 +26,6 @@ _OPENERS = frozenset(
     )
 )
 _SPACES = re.compile(" {2,}")
-_PLAIN_SIGNS = frozenset(" ,.?!:'’-–—()%€$£¿¡、。，？！：・")
 
 
 def canonical_text(text: str) -> str:
@@ -51,25 +38,11 @@ def canonical_text(text: str) -> str:
 
 
 def _is_prose(text: str) -> bool:
-    """One line of words and ordinary punctuation that is not about its own spelling.
-
-    Only there do spaces just part words. Elsewhere they may be code, data, verse or a quotation.
-    """
-    for at, sign in enumerate(text):
-        if not (sign.isalnum() or sign in _PLAIN_SIGNS or unicodedata.category(sign)[0] == "M"):
-            return False
-        if sign in "'’" and not _inside_word(text, at):
-            return False
-    folded = text.casefold()
-    opening = _OPENING.match(folded)
-    if opening:
-        folded = folded[opening.end() :]
-    return not any(stem in folded for stem in _ABOUT_TEXT)
-
-
-def _inside_word(text: str, at: int) -> bool:
-    """Does an apostrophe stand between letters? Anywhere else it may be a quotation mark."""
-    return 0 < at < len(text) - 1 and text[at - 1].isalpha() and text[at + 1].isalpha()
+    """Plain prose, apart from its opening "please"; a second one may be what it is about."""
+    opening = _OPENING.match(text)
+    rest = text[opening.end() :] if opening else text
+    folded = rest.casefold()
+    return "please" not in folded and "kindly" not in folded and is_plain(rest)
 
 
 def _without_please(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 
 from stepcache._stitch import segment
@@ -17,6 +18,8 @@ from stepcache._types import (
     Verdict,
 )
 from stepcache.tasks.text._canonical import canonical_text
+from stepcache.tasks.text._neutral import neutral_words
+from stepcache.tasks.text._prose import acts_on_text
 
 __all__ = ["TextTask"]
 
@@ -28,25 +31,30 @@ class TextTask:
 
     Nobody can prove an open text's answer right for a changed request, so this task explains no
     difference, verifies no step by itself and never asks for a part. What it adds to the exact tier
-    is that two spellings of one text meet: see :func:`canonical_text` for what is neutral.
+    is that two spellings of one text meet (:func:`canonical_text`), and two wordings that differ by
+    neutral words only (:func:`neutral_words`).
     """
 
     name = "text"
-    version = "1"
+    version = "2"
     retrieves = False
     neutral: frozenset[str] = frozenset()
 
     def parse(self, request: Request, /) -> Constraints | Declined:
         """Take any request that has a text; its whole text is the demand, with its schema."""
         text = request.text
-        canonical = canonical_text(text)
-        if not canonical.strip():
+        if not text.strip():
             return Declined(reason="the request has no text")
+        # Where earlier turns have something done to the words that follow, each of them counts.
+        bound = any(acts_on_text(message.text) for message in request.messages[:-1])
+        canonical = unicodedata.normalize("NFC", text) if bound else canonical_text(text)
+        words = None if bound else neutral_words(canonical)
+        demand = {"text": canonical} if words is None else {"words": list(words)}
         return Constraints(
             task=self.name,
             version=self.version,
             # Scopes leave the schema to the tasks, so it has to be told apart here.
-            values={"text": canonical, "schema": request.contract.schema},
+            values={**demand, "schema": request.contract.schema},
             spans=(Span(start=0, stop=len(text), name="text"),),
         )
 
@@ -56,11 +64,12 @@ class TextTask:
 
     def differences(self, old: Constraints, new: Constraints, /) -> tuple[Difference, ...]:
         """Nothing between equal texts, else one difference that nobody explains."""
-        return tuple(
-            _difference(path, old.values.get(path), new.values.get(path))
-            for path in ("text", "schema")
-            if old.values.get(path) != new.values.get(path)
-        )
+        found = []
+        if _demand(old) != _demand(new):
+            found.append(_difference("text", _told(old), _told(new)))
+        if old.values.get("schema") != new.values.get("schema"):
+            found.append(_difference("schema", old.values.get("schema"), new.values.get("schema")))
+        return tuple(found)
 
     def verify(self, step: Step, constraints: Constraints, /) -> Verdict:
         """Pass: reached only where the requests are the same, by :meth:`differences`."""
@@ -113,6 +122,17 @@ class TextTask:
     def solve(self, constraints: Constraints, /) -> str | None:
         """None: there is no deterministic answer."""
         return None
+
+
+def _demand(constraints: Constraints) -> tuple[object, object]:
+    words = constraints.values.get("words")
+    # A store may hand back a list where a tuple was kept.
+    return constraints.values.get("text"), None if words is None else list(words)
+
+
+def _told(constraints: Constraints) -> str:
+    words = constraints.values.get("words")
+    return str(constraints.values.get("text")) if words is None else " ".join(words[1:])
 
 
 def _difference(path: str, old: object, new: object) -> Difference:
