@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
-from typing import Any, cast
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, cast
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -20,17 +21,18 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
-from llama_index.core.llms.function_calling import FunctionCallingLLM
-from llama_index.core.llms.llm import LLM, ToolSelection
-from llama_index.core.prompts import PromptTemplate
-from llama_index.core.tools import BaseTool
-from pydantic import Field, PrivateAttr, SerializeAsAny
+from llama_index.core.llms.llm import LLM
+from pydantic import Field, PrivateAttr
 
 from llamaindex_stepcache._chunks import Chunks
+from llamaindex_stepcache._control import KEY, Asked, merged, read_control
+from llamaindex_stepcache._forms import HostForms
+from llamaindex_stepcache._ledger import Ledger
 from llamaindex_stepcache._ports import AsyncInnerLLM, InnerLLM, R
 from llamaindex_stepcache._responses import chat_response, completion_response
 from llamaindex_stepcache._translate import HostCall, to_request
-from stepcache import ConfigurationError, Message, Outcome, Policy, Request
+from llamaindex_stepcache._view import quiet
+from stepcache import ConfigurationError, Message, Outcome, Policy, Request, Usage
 from stepcache.engine import StepCacheEngine
 from stepcache.protocols import Embedder, Store, Task
 
@@ -46,13 +48,9 @@ _COPIED = (
     "query_wrapper_prompt",
     "callback_manager",
 )
-_ROUTED = (
-    *("chat", "complete", "stream_chat", "stream_complete"),
-    *("achat", "acomplete", "astream_chat", "astream_complete"),
-)
 
 
-class StepCacheLLM(FunctionCallingLLM):
+class StepCacheLLM(HostForms):
     """Wraps an LLM; proven answers are reused, the model makes only what is missing.
 
     Every response tells how it came about in ``additional_kwargs["stepcache"]``: route, reason,
@@ -93,15 +91,13 @@ class StepCacheLLM(FunctionCallingLLM):
         ```
     """
 
-    # Neither dumped nor shown: its fields may hold a key.
-    llm: SerializeAsAny[LLM] = Field(exclude=True, repr=False, description="The LLM to ask.")
     namespace: str = Field(default="", description="The wall around this LLM's answers.")
     prefill: bool = Field(
         default=False, description="Whether the endpoint continues a closing assistant message."
     )
 
     _engine: StepCacheEngine = PrivateAttr()
-    _view_class: Any = PrivateAttr(default=None)
+    _ledger: Ledger = PrivateAttr(default_factory=Ledger)
 
     def __init__(
         self,
@@ -123,7 +119,8 @@ class StepCacheLLM(FunctionCallingLLM):
             value = getattr(llm, name, None)
             if value is not None:
                 kwargs.setdefault(name, value)
-        super().__init__(llm=llm, namespace=namespace, prefill=prefill, **kwargs)
+        kwargs.update(llm=llm, namespace=namespace, prefill=prefill)
+        super().__init__(**kwargs)
         given = {"store": store, "embedder": embedder, "tasks": tasks, "policy": policy, "ttl": ttl}
         surplus = [name for name, value in given.items() if value is not None]
         if engine is None:
@@ -136,7 +133,8 @@ class StepCacheLLM(FunctionCallingLLM):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> StepCacheLLM:
         """A copy that shares the engine, as two applications of one cache do."""
-        return super().__deepcopy__({**(memo or {}), id(self._engine): self._engine})
+        shared = {id(part): part for part in (self._engine, self._ledger)}
+        return super().__deepcopy__({**(memo or {}), **shared})
 
     @classmethod
     def class_name(cls) -> str:
@@ -147,6 +145,16 @@ class StepCacheLLM(FunctionCallingLLM):
     def engine(self) -> StepCacheEngine:
         """The engine behind this LLM: ``routes``, ``count``, ``forget``, ``clear``, ``close``."""
         return self._engine
+
+    @property
+    def spent(self) -> Usage:
+        """Model calls and tokens paid for by all answers so far, as the model told them."""
+        return self._ledger.spent
+
+    @property
+    def avoided(self) -> Usage:
+        """Model calls and tokens that all answers so far did not need."""
+        return self._ledger.avoided
 
     @property
     def metadata(self) -> LLMMetadata:
@@ -172,43 +180,43 @@ class StepCacheLLM(FunctionCallingLLM):
     @llm_chat_callback()
     def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Answer a conversation."""
-        return self._answer(_chat(messages, kwargs), chat_response)
+        return self._answer(self._chat(messages, kwargs), chat_response)
 
     @llm_chat_callback()
     async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
         """Answer a conversation, asynchronously down to the wrapped LLM."""
-        return await self._aanswer(_chat(messages, kwargs), chat_response)
+        return await self._aanswer(self._chat(messages, kwargs), chat_response)
 
     @llm_chat_callback()
     def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseGen:
         """Answer a conversation in pieces; closing early keeps nothing."""
-        return self._stream(_chat(messages, kwargs), ChatResponse, chat_response)
+        return self._stream(self._chat(messages, kwargs), ChatResponse, chat_response)
 
     @llm_chat_callback()
     async def astream_chat(
         self, messages: Sequence[ChatMessage], **kwargs: Any
     ) -> ChatResponseAsyncGen:
         """As :meth:`stream_chat`, asynchronously."""
-        return self._astream(_chat(messages, kwargs), ChatResponse, chat_response)
+        return self._astream(self._chat(messages, kwargs), ChatResponse, chat_response)
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
         """Answer a prompt."""
-        return self._answer(_complete(prompt, formatted, kwargs), completion_response)
+        return self._answer(self._complete(prompt, formatted, kwargs), completion_response)
 
     @llm_completion_callback()
     async def acomplete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponse:
         """Answer a prompt, asynchronously down to the wrapped LLM."""
-        return await self._aanswer(_complete(prompt, formatted, kwargs), completion_response)
+        return await self._aanswer(self._complete(prompt, formatted, kwargs), completion_response)
 
     @llm_completion_callback()
     def stream_complete(
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponseGen:
         """Answer a prompt in pieces; closing early keeps nothing."""
-        call = _complete(prompt, formatted, kwargs)
+        call = self._complete(prompt, formatted, kwargs)
         return self._stream(call, CompletionResponse, completion_response)
 
     @llm_completion_callback()
@@ -216,31 +224,35 @@ class StepCacheLLM(FunctionCallingLLM):
         self, prompt: str, formatted: bool = False, **kwargs: Any
     ) -> CompletionResponseAsyncGen:
         """As :meth:`stream_complete`, asynchronously."""
-        call = _complete(prompt, formatted, kwargs)
+        call = self._complete(prompt, formatted, kwargs)
         return self._astream(call, CompletionResponse, completion_response)
 
     # --- through the engine --------------------------------------------------------------------
 
-    def _answer(self, call: HostCall, build: Callable[[Outcome, R | None], R]) -> R:
-        request = self._request(call)
-        backend: InnerLLM[R] = InnerLLM(self._inner(), call, request, self.prefill)
-        return build(self._engine.resolve(request, backend=backend), backend.original)
+    def _answer(self, call: _Call, build: Build[R]) -> R:
+        request, control = self._request(call), call.asked.control
+        backend: InnerLLM[R] = InnerLLM(self._inner(), call.host, request, self.prefill)
+        outcome = self._engine.resolve(request, backend=backend, control=control)
+        self._ledger.note(outcome)
+        return build(outcome, backend.original, tool=call.host.answer_tool)
 
-    async def _aanswer(self, call: HostCall, build: Callable[[Outcome, R | None], R]) -> R:
-        request = self._request(call)
-        backend: AsyncInnerLLM[R] = AsyncInnerLLM(self._inner(), call, request, self.prefill)
-        return build(await self._engine.aresolve(request, backend=backend), backend.original)
+    async def _aanswer(self, call: _Call, build: Build[R]) -> R:
+        request, control = self._request(call), call.asked.control
+        backend: AsyncInnerLLM[R] = AsyncInnerLLM(self._inner(), call.host, request, self.prefill)
+        outcome = await self._engine.aresolve(request, backend=backend, control=control)
+        self._ledger.note(outcome)
+        return build(outcome, backend.original, tool=call.host.answer_tool)
 
-    def _stream(
-        self, call: HostCall, kind: type[R], build: Callable[[Outcome, R | None], R]
-    ) -> Generator[R, None, None]:
-        request = self._request(call)
-        backend: InnerLLM[R] = InnerLLM(self._inner(), call, request, self.prefill)
-        chunks = Chunks(kind, build)
-        pieces: Iterator[Any] = self._engine.stream(request, backend=backend)
+    def _stream(self, call: _Call, kind: type[R], build: Build[R]) -> Generator[R, None, None]:
+        request, control = self._request(call), call.asked.control
+        backend: InnerLLM[R] = InnerLLM(self._inner(), call.host, request, self.prefill)
+        chunks = Chunks(kind, partial(build, tool=call.host.answer_tool))
+        pieces: Iterator[Any] = self._engine.stream(request, backend=backend, control=control)
         with closing(cast("Generator[Any, None, None]", pieces)):
             try:
                 for piece in pieces:
+                    if isinstance(piece, Outcome):
+                        self._ledger.note(piece)
                     chunk = chunks.feed(piece, backend.original)
                     if chunk is not None:
                         yield chunk
@@ -250,15 +262,17 @@ class StepCacheLLM(FunctionCallingLLM):
                 raise
 
     async def _astream(
-        self, call: HostCall, kind: type[R], build: Callable[[Outcome, R | None], R]
+        self, call: _Call, kind: type[R], build: Build[R]
     ) -> AsyncGenerator[R, None]:
-        request = self._request(call)
-        backend: AsyncInnerLLM[R] = AsyncInnerLLM(self._inner(), call, request, self.prefill)
-        chunks = Chunks(kind, build)
-        pieces: AsyncIterator[Any] = self._engine.astream(request, backend=backend)
+        request, control = self._request(call), call.asked.control
+        backend: AsyncInnerLLM[R] = AsyncInnerLLM(self._inner(), call.host, request, self.prefill)
+        chunks = Chunks(kind, partial(build, tool=call.host.answer_tool))
+        pieces: AsyncIterator[Any] = self._engine.astream(request, backend=backend, control=control)
         async with aclosing(backend), aclosing(cast("AsyncGenerator[Any, None]", pieces)):
             try:
                 async for piece in pieces:
+                    if isinstance(piece, Outcome):
+                        self._ledger.note(piece)
                     chunk = chunks.feed(piece, backend.original)
                     if chunk is not None:
                         yield chunk
@@ -267,9 +281,30 @@ class StepCacheLLM(FunctionCallingLLM):
                     yield chunks.held
                 raise
 
-    def _request(self, call: HostCall) -> Request:
+    def _chat(self, messages: Sequence[ChatMessage], kwargs: dict[str, Any]) -> _Call:
+        rest, asked = self._wishes(kwargs)
+        host = HostCall(kind="chat", messages=messages, kwargs=rest, structured=self._structured)
+        return _Call(host=host, asked=asked)
+
+    def _complete(self, prompt: str, formatted: bool, kwargs: dict[str, Any]) -> _Call:
+        rest, asked = self._wishes(kwargs)
+        messages = [ChatMessage(role="user", content=prompt)]
+        host = HostCall(
+            kind="complete", messages=messages, kwargs=rest, prompt=prompt, formatted=formatted
+        )
+        return _Call(host=host, asked=asked)
+
+    def _wishes(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], Asked]:
+        """The arguments that are the LLM's, and what the caller asks of the cache."""
+        rest = {name: value for name, value in kwargs.items() if name != KEY}
+        return rest, read_control(merged(self._standing, kwargs.get(KEY)))
+
+    def _request(self, call: _Call) -> Request:
+        namespace = call.asked.namespace
         try:
-            return to_request(call, self.llm, self.namespace)
+            return to_request(
+                call.host, self.llm, self.namespace if namespace is None else namespace
+            )
         except Exception as error:  # noqa: BLE001 - whatever we cannot read, the LLM may
             # Something without a JSON form has no identity: the engine passes it through.
             return Request(messages=(Message(role="user", text=""),), params={"unread": error})
@@ -286,150 +321,18 @@ class StepCacheLLM(FunctionCallingLLM):
             return self.llm
         manager = CallbackManager([])
         manager.set_handlers(others)
-        quiet = copy.copy(self.llm)
-        object.__setattr__(quiet, "__pydantic_private__", self.llm.__pydantic_private__)
-        quiet.__dict__["callback_manager"] = manager
-        return quiet
-
-    # --- tools ---------------------------------------------------------------------------------
-
-    def _prepare_chat_with_tools(
-        self,
-        tools: Sequence[BaseTool],
-        user_msg: str | ChatMessage | None = None,
-        chat_history: list[ChatMessage] | None = None,
-        verbose: bool = False,
-        allow_parallel_tool_calls: bool = False,
-        tool_required: bool = False,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        prepared: dict[str, Any] = self._function_calling()._prepare_chat_with_tools_compat(
-            tools,
-            user_msg=user_msg,
-            # Some LLMs append to the list they are given, and that one is the caller's.
-            chat_history=list(chat_history or []),
-            verbose=verbose,
-            allow_parallel_tool_calls=allow_parallel_tool_calls,
-            tool_required=tool_required,
-            **kwargs,
-        )
-        return prepared
-
-    def _validate_chat_with_tools_response(
-        self,
-        response: ChatResponse,
-        tools: Sequence[BaseTool],
-        allow_parallel_tool_calls: bool = False,
-        **kwargs: Any,
-    ) -> ChatResponse:
-        return self._function_calling()._validate_chat_with_tools_response(
-            response, tools, allow_parallel_tool_calls=allow_parallel_tool_calls, **kwargs
-        )
-
-    def get_tool_calls_from_response(
-        self, response: ChatResponse, error_on_no_tool_call: bool = True, **kwargs: Any
-    ) -> list[ToolSelection]:
-        """The tool calls in a response, read the way the wrapped LLM reads them."""
-        return self._function_calling().get_tool_calls_from_response(
-            response, error_on_no_tool_call=error_on_no_tool_call, **kwargs
-        )
-
-    def _function_calling(self) -> FunctionCallingLLM:
-        if not isinstance(self.llm, FunctionCallingLLM):
-            raise NotImplementedError(f"{self.llm.class_name()} does not call tools")
-        return self.llm
-
-    # --- structured output ---------------------------------------------------------------------
-
-    def structured_predict(
-        self,
-        output_cls: type[Any],
-        prompt: PromptTemplate,
-        llm_kwargs: dict[str, Any] | None = None,
-        **prompt_args: Any,
-    ) -> Any:
-        """An instance of ``output_cls``, made the way the wrapped LLM makes one."""
-        view = self._routed()
-        return view.structured_predict(
-            output_cls, prompt, llm_kwargs=dict(llm_kwargs or {}), **prompt_args
-        )
-
-    async def astructured_predict(
-        self,
-        output_cls: type[Any],
-        prompt: PromptTemplate,
-        llm_kwargs: dict[str, Any] | None = None,
-        **prompt_args: Any,
-    ) -> Any:
-        """As :meth:`structured_predict`, asynchronously."""
-        view = self._routed()
-        return await view.astructured_predict(
-            output_cls, prompt, llm_kwargs=dict(llm_kwargs or {}), **prompt_args
-        )
-
-    def stream_structured_predict(
-        self,
-        output_cls: type[Any],
-        prompt: PromptTemplate,
-        llm_kwargs: dict[str, Any] | None = None,
-        **prompt_args: Any,
-    ) -> Generator[Any, None, None]:
-        """Growing instances of ``output_cls``."""
-        yield from self._routed().stream_structured_predict(
-            output_cls, prompt, llm_kwargs=dict(llm_kwargs or {}), **prompt_args
-        )
-
-    async def astream_structured_predict(
-        self,
-        output_cls: type[Any],
-        prompt: PromptTemplate,
-        llm_kwargs: dict[str, Any] | None = None,
-        **prompt_args: Any,
-    ) -> AsyncGenerator[Any, None]:
-        """As :meth:`stream_structured_predict`, asynchronously."""
-        return await self._routed().astream_structured_predict(
-            output_cls, prompt, llm_kwargs=dict(llm_kwargs or {}), **prompt_args
-        )
-
-    def _routed(self) -> LLM:
-        """The wrapped LLM seen through this one: its own way of asking for structure, but every
-        question goes through the cache.
-
-        Inheriting the host's general way would lose a provider's JSON-schema mode; calling the
-        wrapped LLM's would go past the cache.
-        """
-        base, known = type(self.llm), self._view_class
-        # A copy of this object brings along the class that leads to the original.
-        if known is None or known.__bases__ != (base,) or known.stepcache_outer is not self:
-            self._view_class = _routed_class(base, self)
-        view = copy.copy(self.llm)
-        object.__setattr__(view, "__class__", self._view_class)
-        return view
+        return quiet(self.llm, manager)
 
 
-def _chat(messages: Sequence[ChatMessage], kwargs: dict[str, Any]) -> HostCall:
-    return HostCall(kind="chat", messages=messages, kwargs=kwargs)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One call: what goes to the LLM, and what is asked of the cache."""
+
+    host: HostCall
+    asked: Asked
 
 
-def _complete(prompt: str, formatted: bool, kwargs: dict[str, Any]) -> HostCall:
-    messages = [ChatMessage(role="user", content=prompt)]
-    return HostCall(
-        kind="complete", messages=messages, kwargs=kwargs, prompt=prompt, formatted=formatted
-    )
+class Build(Protocol[R]):
+    """Makes a response out of an outcome and, where there is one, the LLM's own response."""
 
-
-def _routed_class(base: type[LLM], outer: StepCacheLLM) -> type[LLM]:
-    """A subclass whose eight ways of asking lead to ``outer``."""
-    view: Any = type(f"Routed{base.__name__}", (base,), {"__module__": __name__})
-    view.stepcache_outer = outer
-    for name in _ROUTED:
-        # Set afterwards, past the host's hook that wraps a class's methods in spans of their own.
-        setattr(view, name, _to_outer(outer, name))
-    return cast("type[LLM]", view)
-
-
-def _to_outer(outer: StepCacheLLM, name: str) -> Callable[..., Any]:
-    def routed(_view: LLM, *args: Any, **kwargs: Any) -> Any:
-        return getattr(outer, name)(*args, **kwargs)
-
-    return routed
+    def __call__(self, outcome: Outcome, original: R | None, *, tool: str | None) -> R: ...

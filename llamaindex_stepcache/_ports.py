@@ -44,6 +44,7 @@ class _PerCall(Generic[R]):
         self._call = call
         self._own = request.messages
         self._prefill = prefill
+        self._tool = call.answer_tool
         self.original: R | None = None
         """The LLM's own response to the whole request, once it has been asked."""
 
@@ -76,7 +77,7 @@ class _PerCall(Generic[R]):
         return kwargs
 
     def _part(self, response: ChatResponse, call: ModelCall) -> Reply:
-        reply = to_reply(response)
+        reply = to_reply(response, tool=self._tool)
         prefix = self._prefix(call)
         if not prefix or not reply.text.startswith(prefix):
             return reply
@@ -98,7 +99,7 @@ class InnerLLM(_PerCall[R]):
         else:
             response = self._llm.complete(host.prompt, formatted=host.formatted, **host.kwargs)
         self.original = response
-        return to_reply(response)
+        return to_reply(response, tool=self._tool)
 
     def stream(self, call: ModelCall, /) -> Iterator[Delta | Reply]:
         """Ask once; every chunk of the LLM passes through untouched, the whole reply comes last."""
@@ -108,7 +109,7 @@ class InnerLLM(_PerCall[R]):
             chunks = self._llm.stream_chat(host.messages, **host.kwargs)
         else:
             chunks = self._llm.stream_complete(host.prompt, formatted=host.formatted, **host.kwargs)
-        heard = _Heard()
+        heard = _Heard(self._tool)
         try:
             for chunk in chunks:
                 heard.note(chunk)
@@ -141,7 +142,7 @@ class AsyncInnerLLM(_PerCall[R]):
                 host.prompt, formatted=host.formatted, **host.kwargs
             )
         self.original = response
-        return to_reply(response)
+        return to_reply(response, tool=self._tool)
 
     async def stream(self, call: ModelCall, /) -> AsyncIterator[Delta | Reply]:
         """As :meth:`InnerLLM.stream`."""
@@ -152,7 +153,7 @@ class AsyncInnerLLM(_PerCall[R]):
             self._chunks = await self._llm.astream_complete(
                 host.prompt, formatted=host.formatted, **host.kwargs
             )
-        heard = _Heard()
+        heard = _Heard(self._tool)
         async for chunk in self._chunks:
             heard.note(chunk)
             yield Delta(chunk.delta or "", payload=chunk)
@@ -170,7 +171,8 @@ class AsyncInnerLLM(_PerCall[R]):
 class _Heard:
     """What a stream has said so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, tool: str | None) -> None:
+        self._tool = tool
         self._last: Response | None = None
         self._deltas: list[str] = []
         self._gaps = False
@@ -199,7 +201,7 @@ class _Heard:
         if not self._gaps and text_of(self._last) != "".join(self._deltas):
             # The chunks and their deltas tell two stories; neither is safe to keep.
             finish = "inconsistent"
-        return to_reply(self._last, finish_reason=finish, usage=self._usage)
+        return to_reply(self._last, finish_reason=finish, usage=self._usage, tool=self._tool)
 
 
 def _host_message(role: str, text: str) -> ChatMessage:

@@ -20,10 +20,12 @@ from llama_index.core.base.llms.types import (
     TextBlock,
 )
 
+from llamaindex_stepcache._calls import put_arguments, refresh_ids
 from llamaindex_stepcache._identity import plain
 from stepcache import Outcome, Reply, Usage
 
 __all__ = [
+    "arguments_of",
     "chat_response",
     "completion_response",
     "finish_reason_of",
@@ -47,6 +49,7 @@ def to_reply(
     *,
     finish_reason: str | None = None,
     usage: Usage | None = None,
+    tool: str | None = None,
 ) -> Reply:
     """What the model answered, with a record to rebuild it from.
 
@@ -54,15 +57,22 @@ def to_reply(
         response: A whole response, or the last chunk of a stream.
         finish_reason: Known from an earlier chunk.
         usage: Known from an earlier chunk.
+        tool: The tool whose arguments are the answer, where one was demanded.
     """
     rich = _is_rich(response)
     record = _record(response)
+    text = text_of(response)
+    arguments = arguments_of(response, tool)
+    if arguments is not None:
+        rich, text = False, arguments
+    elif tool is not None:
+        rich = True  # not what was demanded: only as it is
     reason = finish_reason or finish_reason_of(response)
     if record is None:
         reason = UNRECORDABLE
     model = _get(response.raw, "model")
     return Reply(
-        text=text_of(response),
+        text=text,
         finish_reason=reason,
         usage=usage or usage_of(response),
         message=record,
@@ -77,6 +87,36 @@ def text_of(response: ChatResponse | CompletionResponse) -> str:
     if isinstance(response, ChatResponse):
         return response.message.content or ""
     return response.text
+
+
+def arguments_of(response: ChatResponse | CompletionResponse, tool: str | None) -> str | None:
+    """The arguments of a call of ``tool``, as JSON text, where that is the whole answer."""
+    if tool is None or not isinstance(response, ChatResponse) or text_of(response):
+        return None
+    message = response.message
+    calls = [block for block in message.blocks if block.block_type == "tool_call"]
+    if not calls:
+        calls = message.additional_kwargs.get("tool_calls") or []
+    if len(calls) != 1:
+        return None
+    name, arguments = _named_call(calls[0])
+    if name != tool or isinstance(arguments, str):
+        return arguments if name == tool else None
+    try:
+        return json.dumps(plain(arguments), ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return None
+
+
+def _named_call(call: Any) -> tuple[Any, Any]:
+    """Name and arguments of a tool call in any of the forms providers give it."""
+    function = _get(call, "function")
+    if function is not None:
+        return _get(function, "name"), _get(function, "arguments")
+    if _get(call, "tool_name") is not None:
+        return _get(call, "tool_name"), _get(call, "tool_kwargs")
+    arguments = _get(call, "input")
+    return _get(call, "name"), arguments if arguments is not None else _get(call, "arguments")
 
 
 def finish_reason_of(response: ChatResponse | CompletionResponse) -> str | None:
@@ -163,7 +203,9 @@ def _record(response: ChatResponse | CompletionResponse) -> str | None:
 # --- responses ---------------------------------------------------------------------------------
 
 
-def chat_response(outcome: Outcome, original: ChatResponse | None = None) -> ChatResponse:
+def chat_response(
+    outcome: Outcome, original: ChatResponse | None = None, *, tool: str | None = None
+) -> ChatResponse:
     """A new response for an outcome; ``additional_kwargs["stepcache"]`` tells how it came about.
 
     The summary is on the response only: a message travels on into the next request.
@@ -171,18 +213,21 @@ def chat_response(outcome: Outcome, original: ChatResponse | None = None) -> Cha
     Args:
         original: The model's own response where one was asked; kept as it is, beside the summary,
             where its text is what is served.
+        tool: The tool whose arguments are the answer, where one was demanded.
     """
-    if original is not None and text_of(original) == outcome.text:
-        return original.model_copy(update=_told(outcome, original))
+    if original is not None:
+        arguments = arguments_of(original, tool)
+        if (text_of(original) if arguments is None else arguments) == outcome.text:
+            return original.model_copy(update=_told(outcome, original))
     return ChatResponse(
-        message=_rebuilt(outcome), raw=_raw(outcome), additional_kwargs=_new(outcome)
+        message=_rebuilt(outcome, tool), raw=_raw(outcome), additional_kwargs=_new(outcome)
     )
 
 
 def completion_response(
-    outcome: Outcome, original: CompletionResponse | None = None
+    outcome: Outcome, original: CompletionResponse | None = None, *, tool: str | None = None
 ) -> CompletionResponse:
-    """As :func:`chat_response`, for ``complete``."""
+    """As :func:`chat_response`, for ``complete``, which calls no tools."""
     if original is not None and text_of(original) == outcome.text:
         return original.model_copy(update=_told(outcome, original))
     kept = _read(outcome.message).get("additional_kwargs")
@@ -223,16 +268,18 @@ def _raw(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _rebuilt(outcome: Outcome) -> ChatMessage:
+def _rebuilt(outcome: Outcome, tool: str | None) -> ChatMessage:
     record = _read(outcome.message)
-    blocks = record.get("blocks")
-    if isinstance(blocks, list) and _joined(blocks) == outcome.text:
+    blocks, kwargs = record.get("blocks"), record.get("additional_kwargs") or {}
+    readable = isinstance(blocks, list) and isinstance(kwargs, dict)
+    if readable and (put_arguments(record, outcome.text, tool) or _text_in(record) == outcome.text):
+        refresh_ids(record)
         try:
             return ChatMessage.model_validate(
                 {
                     "role": record.get("role", "assistant"),
                     "blocks": blocks,
-                    "additional_kwargs": _opened(record.get("additional_kwargs") or {}),
+                    "additional_kwargs": _opened(kwargs),
                 }
             )
         except ValueError:
@@ -257,9 +304,9 @@ def _opened(value: Any) -> Any:
     return [_opened(item) for item in value] if isinstance(value, list) else value
 
 
-def _joined(blocks: list[Any]) -> str:
-    texts = [b for b in blocks if isinstance(b, Mapping) and b.get("block_type") == "text"]
-    return "\n".join(str(block.get("text", "")) for block in texts)
+def _text_in(record: dict[str, Any]) -> str:
+    blocks = [block for block in record["blocks"] if isinstance(block, Mapping)]
+    return "\n".join(str(b.get("text", "")) for b in blocks if b.get("block_type") == "text")
 
 
 def _read(message: str | None) -> dict[str, Any]:

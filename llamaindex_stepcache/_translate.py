@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from llama_index.core.base.llms.types import ChatMessage, TextBlock
 from llama_index.core.llms.llm import LLM
@@ -14,6 +14,8 @@ from pydantic import BaseModel
 
 from llamaindex_stepcache._identity import model_identity, plain, prompt_functions, settings_of
 from stepcache import Contract, Message, Request
+
+JsonObject: TypeAlias = Mapping[str, Any]
 
 __all__ = ["HostCall", "to_request"]
 
@@ -37,6 +39,14 @@ class HostCall:
     kwargs: Mapping[str, Any]
     prompt: str = ""
     formatted: bool = False
+    structured: bool = False
+    """Whether the host asks for data, so that a call of its one tool is the answer itself."""
+
+    @property
+    def answer_tool(self) -> str | None:
+        """Name of the tool whose arguments are the answer; None when the answer is a text."""
+        tool = _answer_tool(self)
+        return tool[0] if tool else None
 
 
 def to_request(call: HostCall, llm: LLM, namespace: str) -> Request:
@@ -47,6 +57,12 @@ def to_request(call: HostCall, llm: LLM, namespace: str) -> Request:
     """
     metadata = llm.metadata
     contract, rest = _contract(call.kwargs)
+    tool = _answer_tool(call)
+    if tool is not None:
+        # Nothing is to be done by this tool: its parameters are a schema like any other.
+        _, schema, other = tool
+        form = {"tool": other, "tool_choice": contract.tool_choice}
+        contract = Contract(schema=schema, response_format=form)
     settings = settings_of(llm)
     params: dict[str, Any] = {
         "call": call.kind,
@@ -97,6 +113,25 @@ def _contract(kwargs: Mapping[str, Any]) -> tuple[Contract, dict[str, Any]]:
         opaque=opaque,
     )
     return contract, rest
+
+
+def _answer_tool(call: HostCall) -> tuple[str, JsonObject, Any] | None:
+    """The one tool's name, the schema of its parameters, and the rest of its description."""
+    tools = plain(call.kwargs.get("tools"))
+    if not call.structured or not isinstance(tools, list) or len(tools) != 1:
+        return None
+    if call.kwargs.get("response_format") is not None or call.kwargs.get("functions"):
+        return None
+    tool = tools[0]
+    function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        return None
+    for key in ("parameters", "input_schema"):
+        schema = function.get(key)
+        if isinstance(schema, Mapping):
+            rest = {name: value for name, value in function.items() if name != key}
+            return function["name"], schema, rest
+    return None
 
 
 def _class_form(demand: type) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -12,7 +13,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from llama_index.llms.openai_like import OpenAILike
+
+with warnings.catch_warnings():
+    # Of the oldest supported host, as it is imported over a newer pydantic.
+    warnings.filterwarnings("ignore", "The 'validate_default' attribute", UserWarning)
+    from llama_index.llms.openai_like import OpenAILike
 
 SECRET = "sk-never-to-be-kept"
 _EQUATION = re.compile(r"(-?\d*)([a-z]) ?([+-]) ?(\d+) ?= ?(-?\d+)")

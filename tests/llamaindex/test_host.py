@@ -150,7 +150,7 @@ def test_the_quiet_copy_shares_the_client(inner: Make) -> None:
 def test_tool_calls_are_served_whole_and_leave_the_history_alone(
     endpoint: Any, inner: Make
 ) -> None:
-    """A call with tools is answered again without the model, byte for byte, on new objects."""
+    """A call with tools is answered again without the model, whole, under an id of its own."""
     llm = StepCacheLLM(llm=inner())
     tool = FunctionTool.from_defaults(get_weather)
     history = [ChatMessage(role="system", content="Be brief.")]
@@ -158,7 +158,10 @@ def test_tool_calls_are_served_whole_and_leave_the_history_alone(
     for _ in range(2):
         response = llm.chat_with_tools([tool], "weather in 'Rome'", chat_history=history)
         seen.append(llm.get_tool_calls_from_response(response))
-    assert seen[0] == seen[1]
+    assert [(c.tool_name, c.tool_kwargs) for c in seen[0]] == [
+        (c.tool_name, c.tool_kwargs) for c in seen[1]
+    ]
+    assert seen[0][0].tool_id != seen[1][0].tool_id
     assert seen[0][0].tool_kwargs == {"city": "Rome"}
     assert len(history) == 1
     assert endpoint.calls == 1
