@@ -33,7 +33,8 @@ class Chunks(Generic[R]):
         self._kind: type[R] = kind
         self._build: Callable[[Outcome, R | None], R] = build
         self._text = ""
-        self._delta = ""
+        self._due = ""
+        """The part of the text that the held chunk brings."""
         self._own: R | None = None
         self.held: R | None = None
         """What came last and has not been handed out."""
@@ -49,18 +50,19 @@ class Chunks(Generic[R]):
             self.held = None
             last = self._build(piece, original if self._own is None else self._own)
             if self._own is None:
-                last.delta = self._delta
+                shown = self._text.removesuffix(self._due)
+                last.delta = piece.text.removeprefix(shown)
             return last
         ready = self.held
-        if isinstance(piece, Step):
-            self._text, self._delta = self._text + piece.text, piece.text
-            self.held = self._partial()
-        else:
+        if isinstance(piece, Delta) and piece.payload is not None:
             self.held = self._own = cast("R", piece.payload)
+        else:
+            self._text, self._due = self._text + piece.text, piece.text
+            self.held = self._partial()
         return ready
 
     def _partial(self) -> R:
-        fields: dict[str, Any] = {"text": self._text, "delta": self._delta}
+        fields: dict[str, Any] = {"text": self._text, "delta": self._due}
         if self._kind is ChatResponse:
             blocks = [TextBlock(text=fields.pop("text"))]
             fields["message"] = ChatMessage(role=MessageRole.ASSISTANT, blocks=blocks)

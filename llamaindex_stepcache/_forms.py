@@ -14,8 +14,9 @@ from llama_index.core.tools import BaseTool
 from llama_index.core.types import TokenAsyncGen, TokenGen
 from pydantic import Field, PrivateAttr, SerializeAsAny
 
-from llamaindex_stepcache._control import KEY, Given, merged, read_control
+from llamaindex_stepcache._control import KEY, merged
 from llamaindex_stepcache._view import routed
+from stepcache import Control
 
 __all__ = ["HostForms"]
 
@@ -29,29 +30,27 @@ class HostForms(FunctionCallingLLM):
     # Neither dumped nor shown: its fields may hold a key.
     llm: SerializeAsAny[LLM] = Field(exclude=True, repr=False, description="The LLM to ask.")
 
-    _standing: Given = PrivateAttr(default=None)
+    _standing: Control = PrivateAttr(default_factory=Control)
     _structured: bool = PrivateAttr(default=False)
 
     # --- per-call control ----------------------------------------------------------------------
 
-    def controlled(self, stepcache: Given = None, **wishes: Any) -> Self:
+    def controlled(self, stepcache: object = None, **wishes: Any) -> Self:
         """This LLM, asking something of the cache at every call.
 
         For hosts that pass no arguments on, such as engines and agents; a call's own
         ``stepcache={...}`` goes before what stands here. Engine, counters and settings are shared.
 
         Args:
-            stepcache: The wishes as a dict or a :class:`stepcache.Control`.
-            **wishes: The same as arguments: ``bypass``, ``refresh``, ``ttl``, ``tags``,
-                ``namespace``.
+            stepcache: The wishes as a dict, a :class:`stepcache.Control`, ``"bypass"`` or
+                ``"refresh"``.
+            **wishes: Fields of :class:`stepcache.Control`.
 
         Raises:
             UsageError: There is no such wish.
         """
-        asked = merged(merged(self._standing, stepcache), wishes or None)
-        read_control(asked)
         other = copy.copy(self)
-        other._standing = asked
+        other._standing = merged(merged(self._standing, stepcache), wishes or None)
         return other
 
     def _for(self, prompt: Any, prompt_args: dict[str, Any]) -> Self:

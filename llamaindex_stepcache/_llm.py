@@ -25,14 +25,14 @@ from llama_index.core.llms.llm import LLM
 from pydantic import Field, PrivateAttr
 
 from llamaindex_stepcache._chunks import Chunks
-from llamaindex_stepcache._control import KEY, Asked, merged, read_control
+from llamaindex_stepcache._control import KEY, merged
 from llamaindex_stepcache._forms import HostForms
 from llamaindex_stepcache._ledger import Ledger
 from llamaindex_stepcache._ports import AsyncInnerLLM, InnerLLM, R
 from llamaindex_stepcache._responses import chat_response, completion_response
 from llamaindex_stepcache._translate import HostCall, to_request
 from llamaindex_stepcache._view import quiet
-from stepcache import ConfigurationError, Message, Outcome, Policy, Request, Usage
+from stepcache import ConfigurationError, Control, Message, Outcome, Policy, Request, Usage
 from stepcache.engine import StepCacheEngine
 from stepcache.protocols import Embedder, Store, Task
 
@@ -230,21 +230,21 @@ class StepCacheLLM(HostForms):
     # --- through the engine --------------------------------------------------------------------
 
     def _answer(self, call: _Call, build: Build[R]) -> R:
-        request, control = self._request(call), call.asked.control
+        request, control = self._request(call), call.control
         backend: InnerLLM[R] = InnerLLM(self._inner(), call.host, request, self.prefill)
         outcome = self._engine.resolve(request, backend=backend, control=control)
         self._ledger.note(outcome)
         return build(outcome, backend.original, tool=call.host.answer_tool)
 
     async def _aanswer(self, call: _Call, build: Build[R]) -> R:
-        request, control = self._request(call), call.asked.control
+        request, control = self._request(call), call.control
         backend: AsyncInnerLLM[R] = AsyncInnerLLM(self._inner(), call.host, request, self.prefill)
         outcome = await self._engine.aresolve(request, backend=backend, control=control)
         self._ledger.note(outcome)
         return build(outcome, backend.original, tool=call.host.answer_tool)
 
     def _stream(self, call: _Call, kind: type[R], build: Build[R]) -> Generator[R, None, None]:
-        request, control = self._request(call), call.asked.control
+        request, control = self._request(call), call.control
         backend: InnerLLM[R] = InnerLLM(self._inner(), call.host, request, self.prefill)
         chunks = Chunks(kind, partial(build, tool=call.host.answer_tool))
         pieces: Iterator[Any] = self._engine.stream(request, backend=backend, control=control)
@@ -264,7 +264,7 @@ class StepCacheLLM(HostForms):
     async def _astream(
         self, call: _Call, kind: type[R], build: Build[R]
     ) -> AsyncGenerator[R, None]:
-        request, control = self._request(call), call.asked.control
+        request, control = self._request(call), call.control
         backend: AsyncInnerLLM[R] = AsyncInnerLLM(self._inner(), call.host, request, self.prefill)
         chunks = Chunks(kind, partial(build, tool=call.host.answer_tool))
         pieces: AsyncIterator[Any] = self._engine.astream(request, backend=backend, control=control)
@@ -282,29 +282,27 @@ class StepCacheLLM(HostForms):
                 raise
 
     def _chat(self, messages: Sequence[ChatMessage], kwargs: dict[str, Any]) -> _Call:
-        rest, asked = self._wishes(kwargs)
+        rest, control = self._wishes(kwargs)
         host = HostCall(kind="chat", messages=messages, kwargs=rest, structured=self._structured)
-        return _Call(host=host, asked=asked)
+        return _Call(host=host, control=control)
 
     def _complete(self, prompt: str, formatted: bool, kwargs: dict[str, Any]) -> _Call:
-        rest, asked = self._wishes(kwargs)
+        rest, control = self._wishes(kwargs)
         messages = [ChatMessage(role="user", content=prompt)]
         host = HostCall(
             kind="complete", messages=messages, kwargs=rest, prompt=prompt, formatted=formatted
         )
-        return _Call(host=host, asked=asked)
+        return _Call(host=host, control=control)
 
-    def _wishes(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], Asked]:
+    def _wishes(self, kwargs: dict[str, Any]) -> tuple[dict[str, Any], Control]:
         """The arguments that are the LLM's, and what the caller asks of the cache."""
         rest = {name: value for name, value in kwargs.items() if name != KEY}
-        return rest, read_control(merged(self._standing, kwargs.get(KEY)))
+        return rest, merged(self._standing, kwargs.get(KEY))
 
     def _request(self, call: _Call) -> Request:
-        namespace = call.asked.namespace
+        wall = call.control.namespace
         try:
-            return to_request(
-                call.host, self.llm, self.namespace if namespace is None else namespace
-            )
+            return to_request(call.host, self.llm, self.namespace if wall is None else wall)
         except Exception as error:  # noqa: BLE001 - whatever we cannot read, the LLM may
             # Something without a JSON form has no identity: the engine passes it through.
             return Request(messages=(Message(role="user", text=""),), params={"unread": error})
@@ -329,7 +327,7 @@ class _Call:
     """One call: what goes to the LLM, and what is asked of the cache."""
 
     host: HostCall
-    asked: Asked
+    control: Control
 
 
 class Build(Protocol[R]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from itertools import takewhile
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -76,8 +76,21 @@ class _PerCall(Generic[R]):
             }
         return kwargs
 
+    def _heard(self, heard: _Heard, call: ModelCall) -> Iterator[Reply]:
+        """The whole reply of a stream; nothing when it said nothing at all."""
+        reply = heard.reply()
+        if reply is None:
+            return
+        if call.purpose == "answer":
+            self.original = cast("R", heard.last)
+            yield reply
+        else:
+            yield self._without_prefix(reply, call)
+
     def _part(self, response: ChatResponse, call: ModelCall) -> Reply:
-        reply = to_reply(response, tool=self._tool)
+        return self._without_prefix(to_reply(response, tool=self._tool), call)
+
+    def _without_prefix(self, reply: Reply, call: ModelCall) -> Reply:
         prefix = self._prefix(call)
         if not prefix or not reply.text.startswith(prefix):
             return reply
@@ -105,7 +118,9 @@ class InnerLLM(_PerCall[R]):
         """Ask once; every chunk of the LLM passes through untouched, the whole reply comes last."""
         host = self._call
         chunks: Any
-        if host.kind == "chat":
+        if call.purpose != "answer":
+            chunks = self._llm.stream_chat(self._messages(call), **self._kwargs(call))
+        elif host.kind == "chat":
             chunks = self._llm.stream_chat(host.messages, **host.kwargs)
         else:
             chunks = self._llm.stream_complete(host.prompt, formatted=host.formatted, **host.kwargs)
@@ -118,9 +133,7 @@ class InnerLLM(_PerCall[R]):
             close = getattr(chunks, "close", None)
             if close is not None:
                 close()
-        reply = heard.reply()
-        if reply is not None:
-            yield reply
+        yield from self._heard(heard, call)
 
 
 class AsyncInnerLLM(_PerCall[R]):
@@ -147,7 +160,9 @@ class AsyncInnerLLM(_PerCall[R]):
     async def stream(self, call: ModelCall, /) -> AsyncIterator[Delta | Reply]:
         """As :meth:`InnerLLM.stream`."""
         host = self._call
-        if host.kind == "chat":
+        if call.purpose != "answer":
+            self._chunks = await self._llm.astream_chat(self._messages(call), **self._kwargs(call))
+        elif host.kind == "chat":
             self._chunks = await self._llm.astream_chat(host.messages, **host.kwargs)
         else:
             self._chunks = await self._llm.astream_complete(
@@ -157,8 +172,7 @@ class AsyncInnerLLM(_PerCall[R]):
         async for chunk in self._chunks:
             heard.note(chunk)
             yield Delta(chunk.delta or "", payload=chunk)
-        reply = heard.reply()
-        if reply is not None:
+        for reply in self._heard(heard, call):
             yield reply
 
     async def aclose(self) -> None:
@@ -173,7 +187,7 @@ class _Heard:
 
     def __init__(self, tool: str | None) -> None:
         self._tool = tool
-        self._last: Response | None = None
+        self.last: Response | None = None
         self._deltas: list[str] = []
         self._gaps = False
         self._finish: str | None = None
@@ -181,7 +195,7 @@ class _Heard:
         self._says_finish = False
 
     def note(self, chunk: Response) -> None:
-        self._last = chunk
+        self.last = chunk
         self._gaps = self._gaps or chunk.delta is None
         self._deltas.append(chunk.delta or "")
         self._finish = finish_reason_of(chunk) or self._finish
@@ -193,15 +207,15 @@ class _Heard:
 
     def reply(self) -> Reply | None:
         """The whole reply; None when nothing was said at all."""
-        if self._last is None:
+        if self.last is None:
             return None
         finish = self._finish
         if finish is None and self._says_finish:
             finish = "interrupted"
-        if not self._gaps and text_of(self._last) != "".join(self._deltas):
+        if not self._gaps and text_of(self.last) != "".join(self._deltas):
             # The chunks and their deltas tell two stories; neither is safe to keep.
             finish = "inconsistent"
-        return to_reply(self._last, finish_reason=finish, usage=self._usage, tool=self._tool)
+        return to_reply(self.last, finish_reason=finish, usage=self._usage, tool=self._tool)
 
 
 def _host_message(role: str, text: str) -> ChatMessage:
