@@ -23,3 +23,16 @@ def external() -> Callable[[str], list[dict[str, Any]]]:
             return [json.loads(line) for line in lines]
 
     return read
+
+
+@pytest.fixture(scope="session")
+def external_path() -> Callable[[str], Path]:
+    """Where one open file lies, e.g. ``external_path("pairs.jsonl")``; skips without it."""
+
+    def find(name: str) -> Path:
+        path = ROOT / "open" / name
+        if not path.is_file():
+            pytest.skip(f"external data not found: {path} (set STEPCACHE_EXTERNAL_DATA)")
+        return path
+
+    return find

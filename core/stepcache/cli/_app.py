@@ -10,6 +10,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from stepcache.cli._eval import HELP as _EVAL_HELP
+from stepcache.cli._eval import evaluate_command
+
 __all__ = ["app"]
 
 app = typer.Typer(
@@ -18,6 +21,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("eval", help=_EVAL_HELP)(evaluate_command)
 
 
 class LocalModel(StrEnum):
