@@ -31,7 +31,7 @@ SCRIPT = Path(__file__).with_name("generate_mathematics_dataset.py")
 def run(command: list[str], seconds: int) -> None:
     """Run a command, or skip with what it said last."""
     environment = os.environ | {"PYTHONHASHSEED": "0"}
-    done = subprocess.run(  # noqa: S603 - our own script and the interpreter's own pip
+    done = subprocess.run(
         command, capture_output=True, text=True, timeout=seconds, check=False, env=environment
     )
     if done.returncode:
