@@ -8,15 +8,24 @@ same text, same route, same trace.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Sequence,
+)
+from contextlib import aclosing, closing
+from dataclasses import dataclass, replace
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeAlias, TypeVar, cast
 
 from stepcache._effects import Effect, Embed, Flow, Generate, Get, Join, Put, Search, Settle
 from stepcache._errors import EmbedderError, UsageError
 from stepcache._flights import Flights, Lead
-from stepcache._types import ModelCall, Outcome, Reply, Step
+from stepcache._types import Outcome, Reply, Step
 from stepcache.protocols import Backend, Delta, Embedder, Store, StreamingBackend, Vector
 
 __all__ = ["Piece", "Ports", "adrive", "astream", "drive", "refuse_awaitable", "stream"]
@@ -74,52 +83,30 @@ async def adrive(flow: Flow[T], ports: Ports) -> T:
 def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
     """Run a flow and yield its answer in pieces; closing it early keeps nothing."""
     lead = Lead(ports.flights)
-    live = False
+    live, shown = False, 0
     try:
         effect = next(flow)
         while True:
-            streaming = _streaming(effect, ports)
-            if streaming is None:
+            backend = _streaming(effect, ports)
+            if backend is None or not isinstance(effect, Generate):
                 effect = _feed(flow, _fulfil(effect, ports, lead))
                 continue
-            live = True
-            backend, call = streaming
-            try:
-                reply = yield from _relay(backend.stream(call))
-            except Exception as error:  # noqa: BLE001 - the flow decides about any of them
-                effect = flow.throw(error)
-            else:
-                effect = flow.send(reply)
-    except StopIteration as stop:
-        outcome: Outcome = stop.value
-    finally:
-        flow.close()
-        lead.release()
-    if not live:
-        yield from outcome.steps
-    yield outcome
-
-
-async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
-    """As :func:`stream`, asynchronously."""
-    lead = Lead(ports.flights)
-    live = False
-    try:
-        effect = next(flow)
-        while True:
-            streaming = _streaming(effect, ports)
-            if streaming is None:
-                effect = _feed(flow, await _afulfil(effect, ports, lead))
-                continue
-            live = True
-            backend, call = streaming
+            live = effect.watch is None
             reply: Reply | None = None
+            seen = _Seen(effect.watch)
+            if more := seen.begin():
+                yield Step(index=0, text=more)
+                shown += len(more)
             try:
-                async for item in _as_async(backend.stream(call)):
-                    if isinstance(item, Reply):
-                        reply = item
-                    else:
-                        yield item
+                with closing(_as_sync(backend.stream(effect.call))) as items:
+                    for item in items:
+                        if isinstance(item, Reply):
+                            reply = item
+                        elif live:
+                            yield item
+                        elif more := seen.take(item):
+                            yield Step(index=0, text=more)
+                            shown += len(more)
             except Exception as error:  # noqa: BLE001 - the flow decides about any of them
                 effect = flow.throw(error)
             else:
@@ -130,7 +117,48 @@ async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
         flow.close()
         lead.release()
     if not live:
-        for step in outcome.steps:
+        yield from _beyond(outcome.steps, shown)
+    yield outcome
+
+
+async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
+    """As :func:`stream`, asynchronously."""
+    lead = Lead(ports.flights)
+    live, shown = False, 0
+    try:
+        effect = next(flow)
+        while True:
+            backend = _streaming(effect, ports)
+            if backend is None or not isinstance(effect, Generate):
+                effect = _feed(flow, await _afulfil(effect, ports, lead))
+                continue
+            live = effect.watch is None
+            reply: Reply | None = None
+            seen = _Seen(effect.watch)
+            if more := seen.begin():
+                yield Step(index=0, text=more)
+                shown += len(more)
+            try:
+                async with aclosing(_as_async(backend.stream(effect.call))) as items:
+                    async for item in items:
+                        if isinstance(item, Reply):
+                            reply = item
+                        elif live:
+                            yield item
+                        elif more := seen.take(item):
+                            yield Step(index=0, text=more)
+                            shown += len(more)
+            except Exception as error:  # noqa: BLE001 - the flow decides about any of them
+                effect = flow.throw(error)
+            else:
+                effect = flow.send(reply or _broken())
+    except StopIteration as stop:
+        outcome: Outcome = stop.value
+    finally:
+        flow.close()
+        lead.release()
+    if not live:
+        for step in _beyond(outcome.steps, shown):
             yield step
     yield outcome
 
@@ -179,7 +207,7 @@ def _call(effect: Effect, ports: Ports, lead: Lead) -> Any | Awaitable[Any]:
             return ports.store.search(scope, vector, ports.embedder.fingerprint, limit=limit)
         case Put(entry, vector, ttl):
             return ports.store.put(entry, vector, ports.embedder.fingerprint, ttl=ttl)
-        case Generate(call):
+        case Generate(call, _):
             if ports.backend is None:
                 raise UsageError("the model is needed, but no backend was given to this call")
             return ports.backend.generate(call)
@@ -253,34 +281,60 @@ def refuse_awaitable(port: str, result: Any) -> Any:
 # --- streaming ---------------------------------------------------------------------------------
 
 
-def _streaming(effect: Effect, ports: Ports) -> tuple[StreamingBackend, ModelCall] | None:
-    if isinstance(effect, Generate) and effect.call.live:
+class _Seen:
+    """The text of a watched stream so far, and who says what of it may be shown."""
+
+    __slots__ = ("_text", "_watch")
+
+    def __init__(self, watch: Callable[[str], str] | None) -> None:
+        self._watch = watch
+        self._text = ""
+
+    def begin(self) -> str:
+        """What may be shown before the model has said a word."""
+        return self._watch("") if self._watch is not None else ""
+
+    def take(self, delta: Delta) -> str:
+        """What may be shown now; asked for only where a line may have ended."""
+        ended = "\n" in self._text[-1:] or "\n" in delta.text
+        self._text += delta.text
+        return self._watch(self._text) if ended and self._watch is not None else ""
+
+
+def _beyond(steps: Sequence[Step], shown: int) -> Iterator[Step]:
+    """The steps of a text of which so many characters have been shown already."""
+    for step in steps:
+        if shown < len(step.text):
+            yield replace(step, text=step.text[shown:]) if shown else step
+        shown = max(0, shown - len(step.text))
+
+
+def _streaming(effect: Effect, ports: Ports) -> StreamingBackend | None:
+    if isinstance(effect, Generate) and (effect.call.live or effect.watch is not None):
         backend = ports.backend
         if backend is not None and hasattr(backend, "stream"):
-            return cast("StreamingBackend", backend), effect.call
+            return cast("StreamingBackend", backend)
     return None
 
 
-def _relay(
+def _as_sync(
     items: Iterator[Delta | Reply] | AsyncIterator[Delta | Reply],
-) -> Generator[Delta, None, Reply]:
+) -> Generator[Delta | Reply, None, None]:
     if not isinstance(items, Iterator):
         raise UsageError("the backend streams asynchronously: use astream")
-    reply: Reply | None = None
-    for item in items:
-        if isinstance(item, Reply):
-            reply = item
-        else:
-            yield item
-    return reply or _broken()
+    yield from items
 
 
 async def _as_async(
     items: Iterator[Delta | Reply] | AsyncIterator[Delta | Reply],
-) -> AsyncIterator[Delta | Reply]:
+) -> AsyncGenerator[Delta | Reply, None]:
     if isinstance(items, AsyncIterator):
-        async for item in items:
-            yield item
+        try:
+            async for item in items:
+                yield item
+        finally:
+            if isinstance(items, AsyncGenerator):
+                await items.aclose()
     else:
         for item in items:
             yield item

@@ -11,6 +11,7 @@ asked for, so they pass through as they are.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -31,6 +32,8 @@ from stepcache._effects import (
 from stepcache._errors import AnswerRejected
 from stepcache._identity import Identity, digest, identify
 from stepcache._judge import Judge, Option, find_judge, said
+from stepcache._progress import Progress
+from stepcache._reports import REPORTS, namespace_tags, report_key
 from stepcache._types import (
     Control,
     Entry,
@@ -55,6 +58,11 @@ __all__ = ["Setup", "admit", "lookup", "resolve"]
 
 T = TypeVar("T")
 
+_UNKNOWN = Entry(
+    id="", scope="", exact_key="", canonical_key=None, prompt="", constraints=None, steps=()
+)
+"""Stands for what a failing store might have held."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
@@ -65,9 +73,19 @@ class Setup:
     verifiers: tuple[Verifier, ...] = ()
 
 
-def resolve(request: Request, setup: Setup, control: Control) -> Flow[Outcome]:
-    """Answer a request, asking the model for what cannot be proven."""
-    return (yield from _Resolution(request, setup, control, may_ask=True, may_patch=True).run())
+def resolve(
+    request: Request, setup: Setup, control: Control, *, streaming: bool = False
+) -> Flow[Outcome]:
+    """Answer a request, asking the model for what cannot be proven.
+
+    Args:
+        streaming: Whether somebody reads along; matters only to readers who want every miss passed
+            through unverified.
+    """
+    resolution = _Resolution(
+        request, setup, control, may_ask=True, may_patch=True, streaming=streaming
+    )
+    return (yield from resolution.run())
 
 
 def lookup(request: Request, setup: Setup, control: Control, *, may_patch: bool) -> Flow[Outcome]:
@@ -96,6 +114,7 @@ class _Resolution:
         *,
         may_ask: bool,
         may_patch: bool,
+        streaming: bool = False,
     ) -> None:
         self.request = request
         self.policy = setup.policy
@@ -103,6 +122,7 @@ class _Resolution:
         self.control = control
         self.may_ask = may_ask
         self.may_patch = may_patch
+        self.streaming = streaming
         self.events: list[Event] = []
         self.spent = Usage()
         self.identity = Identity(scope="", exact_key="")
@@ -248,7 +268,9 @@ class _Resolution:
         options.sort(key=lambda option: option.cost)
         for option in options:
             if option.plan.action in ("reuse", "adapt"):
-                return (yield from self.serve(option, option.plan.reason)), True
+                outcome = yield from self.serve(option, option.plan.reason)
+                if outcome is not None:
+                    return outcome, True
             if option.plan.action == "patch" and self.may_patch:
                 outcome = yield from self.patch(judge, option)
                 if outcome is not None:
@@ -275,8 +297,10 @@ class _Resolution:
 
     # --- serving and patching ------------------------------------------------------------------
 
-    def serve(self, option: Option, reason: str) -> Flow[Outcome]:
+    def serve(self, option: Option, reason: str) -> Flow[Outcome | None]:
         adapted = option.plan.action == "adapt"
+        if adapted and (yield from self.reported(join(option.steps), self.judge)):
+            return None
         entry = yield from self.keep_as(option.steps, option.entry)
         changed = sum(a.text != b.text for a, b in zip(option.steps, option.entry.steps))
         return self.outcome(
@@ -291,36 +315,66 @@ class _Resolution:
         )
 
     def patch(self, judge: Judge, option: Option) -> Flow[Outcome | None]:
-        """Ask for the failing block only; None when that does not lead to a verified whole."""
-        call = judge.patch_call(self.request, option)
+        """Ask for the failing block only; None when that leads to no verified whole."""
+        gap = option.gap
+        call = judge.patch_call(self.request, gap)
         if call is None:
             return None
-        reply = yield from self.second_ask(call, "patch")
+        progress = Progress(judge, lambda text: judge.spliced(text, gap), gap.beginning)
+        # Without a deterministic answer to fall back on, a failed patch means asking for the whole.
+        watch = progress.watch if self.policy.fallback else None
+        reply = yield from self.second_ask(call, "patch", watch)
+        text: str | None = None
+        patched: Option | None = None
         if reply is None or not complete(reply.finish_reason):
             self.note("patch", "no complete reply")
-            return None
-        patched = judge.patched(reply, option)
+        else:
+            text = judge.spliced(reply.text, gap)
+            patched = judge.patched(text, option)
+        if patched is not None and not progress.fits(join(patched.steps)):
+            self.note("patch", "the reply takes back what was verified")
+            patched = None
+        if patched is not None and (yield from self.reported(join(patched.steps), judge)):
+            patched = None
         if patched is None:
-            return None
-        anew, of = len(option.plan.blocks[0]), len(option.steps)
+            return (yield from self.end_patch(judge, option, progress.standing(text)))
+        anew, of = len(gap.block), len(option.steps)
         self.note("patch", f"{anew} of {of} steps made anew and verified")
-        usage = _larger(option.entry.usage, self.spent)
-        entry = yield from self.keep_as(patched.steps, option.entry, usage)
+        return (yield from self.stitched("patch", option, patched.steps, of - anew, anew))
+
+    def end_patch(self, judge: Judge, option: Option, beginning: str) -> Flow[Outcome | None]:
+        """What stands of a patch that failed, with the deterministic ending; None without one."""
+        text = judge.ended(beginning) if beginning and self.policy.fallback else None
+        if text is None:
+            return None
+        self.note("fallback", "the deterministic ending")
+        steps = judge.cut(text)
+        kept = len(judge.cut(beginning))
+        return (yield from self.stitched("fallback", option, steps, kept, len(steps) - kept))
+
+    def stitched(
+        self, route: Route, option: Option, steps: tuple[Step, ...], reused: int, patched: int
+    ) -> Flow[Outcome]:
+        """The outcome of an answer made in part."""
+        judge, source = self.judge, option.entry
+        entry = yield from self.keep_as(steps, source, _larger(source.usage, self.spent))
         return self.outcome(
-            join(patched.steps),
-            "patch",
+            join(steps),
+            route,
             option.plan.reason,
-            steps=patched.steps,
-            verdicts=patched.verdicts,
-            reused=of - anew,
-            patched=anew,
-            avoided=option.entry.usage.minus(self.spent),
+            steps=steps,
+            verdicts=judge.verify(steps) if judge is not None else (),
+            reused=reused,
+            patched=patched,
+            avoided=source.usage.minus(self.spent),
             entry=entry,
         )
 
-    def second_ask(self, call: ModelCall, name: str) -> Flow[Reply | None]:
+    def second_ask(
+        self, call: ModelCall, name: str, watch: Callable[[str], str] | None = None
+    ) -> Flow[Reply | None]:
         """Ask the model for something the user did not ask for as such; its failure is ours."""
-        reply = yield from self.attempt(Generate(call), name, None)
+        reply = yield from self.attempt(Generate(call, watch), name, None)
         if reply is not None:
             self.spent += reply.usage
         return reply
@@ -338,31 +392,48 @@ class _Resolution:
     def ask(self, route: Route, why: str) -> Flow[Outcome]:
         """Ask the model for the whole answer, and see that it is right where that can be seen."""
         judge = self.judge if self.judge is not None and self.judge.constraints.whole else None
-        call = ModelCall(purpose="answer", messages=self.request.messages, live=judge is None)
-        reply = yield from do(Generate(call))
+        if self.unverified:
+            judge = None
+        progress = Progress(judge) if judge is not None else None
+        call = ModelCall(purpose="answer", messages=self.request.messages, live=progress is None)
+        watch = progress.watch if progress is not None else None
+        reply = yield from do(Generate(call, watch))
         self.spent += reply.usage
         self.note("asked", f"the model, for the whole answer ({route})")
-        if judge is None or reply.refusal or not reply.reusable:
+        if judge is None or progress is None or reply.refusal or not reply.reusable:
             return (yield from self.accept(reply, route, why))
-        return (yield from self.checked(judge, reply, route, why))
+        return (yield from self.checked(judge, progress, reply, route, why))
 
-    def checked(self, judge: Judge, reply: Reply, route: Route, why: str) -> Flow[Outcome]:
-        """The reply if it passes, else what can be made of it: mended, asked again, solved."""
+    @property
+    def unverified(self) -> bool:
+        """Whether this is a stream whose reader wants the model's words before their proof."""
+        asked = self.control.stream_unverified
+        return self.streaming and (self.policy.stream_unverified if asked is None else asked)
+
+    def checked(
+        self, judge: Judge, progress: Progress, reply: Reply, route: Route, why: str
+    ) -> Flow[Outcome]:
+        """The reply if it passes, else what can be made of it: mended, asked again, solved.
+
+        What of it is verified and can be ended stands, whether or not a stream has shown it: it is
+        gone on from, not begun anew.
+        """
         verdict = judge.reply(reply)
         if verdict.status is Status.PASS:
             return (yield from self.accept(reply, route, why))
         self.note("check", verdict.reason)
+        standing = progress.standing(reply.text)
         mended = judge.mended(reply)
-        if mended is not None:
+        if mended is not None and mended.text.startswith(standing):
             self.note("mended", "without the model")
             return (yield from self.accept(mended, route, why))
         if complete(reply.finish_reason):
             for _ in range(self.policy.max_repairs):
-                better = yield from self.repair(judge, reply, verdict)
-                if better is not None:
+                better = yield from self.repair(judge, standing, reply, verdict)
+                if better is not None and better.text.startswith(standing):
                     self.note("repaired", "the second answer passed")
                     return (yield from self.accept(better, route, why))
-        solved = judge.solved(reply) if self.policy.fallback else None
+        solved = judge.solved(reply, standing) if self.policy.fallback else None
         if solved is not None:
             self.note("fallback", "the deterministic answer")
             return (yield from self.accept(solved, "fallback", verdict.reason))
@@ -372,7 +443,29 @@ class _Resolution:
             raise AnswerRejected(f"no answer passed the final check: {verdict.reason}", outcome)
         return outcome
 
-    def repair(self, judge: Judge, reply: Reply, verdict: Verdict) -> Flow[Reply | None]:
+    def repair(
+        self, judge: Judge, standing: str, reply: Reply, verdict: Verdict
+    ) -> Flow[Reply | None]:
+        """A second answer that passes, gone on from what stands of the first; None without one."""
+        gap = judge.broken_off(standing, reply, verdict) if standing else None
+        call = judge.patch_call(self.request, gap) if gap is not None else None
+        if call is None:
+            self.note("repair", "asked once more, with the reason")
+            call = self.whole_repair(reply, verdict)
+        else:
+            self.note("repair", f"asked to go on from the {len(standing)} characters that stand")
+            call = replace(call, purpose="repair")
+        second = yield from self.second_ask(call, "repair")
+        if second is None or not second.reusable:
+            return None
+        if gap is not None:
+            text = judge.spliced(second.text, gap)
+            second = replace(second, text=text) if text is not None else second
+        if judge.reply(second).status is Status.PASS:
+            return second
+        return judge.mended(second)
+
+    def whole_repair(self, reply: Reply, verdict: Verdict) -> ModelCall:
         messages = (
             *self.request.messages,
             Message(role="assistant", text=reply.text[: self.policy.max_quoted_chars]),
@@ -384,14 +477,7 @@ class _Resolution:
                 ),
             ),
         )
-        self.note("repair", "asked once more, with the reason")
-        call = ModelCall(purpose="repair", messages=messages)
-        second = yield from self.second_ask(call, "repair")
-        if second is None or not second.reusable:
-            return None
-        if judge.reply(second).status is Status.PASS:
-            return second
-        return judge.mended(second)
+        return ModelCall(purpose="repair", messages=messages)
 
     def accept(self, reply: Reply, route: Route, why: str) -> Flow[Outcome]:
         entry_id = yield from self.admit_reply(reply, parsed=True)
@@ -421,10 +507,22 @@ class _Resolution:
             steps = judge.cut(reply.text)
             if unsure:  # what nobody can judge is kept for byte-equal requests
                 judge = None
+        if (yield from self.reported(reply.text or reply.message, judge)):
+            return None
         vector = None
         if judge is not None and judge.task.retrieves:
             vector = yield from self.embed()
         return (yield from self.put(self.entry(steps, judge, reply), vector))
+
+    def reported(self, answer: str | None, judge: Judge | None) -> Flow[bool]:
+        """Whether this very answer to these demands was reported as bad."""
+        demands = judge.canonical if judge is not None else self.identity.exact_key
+        wish = Get(REPORTS, report_key(self.identity.scope, demands, answer))
+        # Not knowing is not permission: a store that fails here keeps nothing.
+        found = yield from self.attempt(wish, "store", _UNKNOWN)
+        if found is not None and found is not _UNKNOWN:
+            self.note("reported", "this answer was reported as bad")
+        return found is not None
 
     def entry(
         self,
@@ -444,7 +542,7 @@ class _Resolution:
             message=reply.message,
             usage=self.spent if self.spent.calls else reply.usage,
             model=reply.model,
-            tags=self.control.tags,
+            tags=(*self.control.tags, *namespace_tags(self.request.namespace)),
         )
 
     def entry_id(self, text: str, message: str | None) -> str:

@@ -15,6 +15,7 @@ from stepcache._difference import content, residue_differences
 from stepcache._identity import canonical_key
 from stepcache._plan import make_plan, worst
 from stepcache._types import (
+    Block,
     Constraints,
     Declined,
     Difference,
@@ -31,14 +32,31 @@ from stepcache._types import (
 )
 from stepcache.protocols import Task, Verifier
 
-__all__ = ["Judge", "Option", "find_judge", "said"]
+__all__ = ["Gap", "Judge", "Option", "find_judge", "said"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Note = Callable[[str, str], None]
 """Takes the name and the detail of one line of the trace."""
 
+_MAX_ENDINGS = 12
+"""Endings tried for one beginning, beside the whole deterministic answer."""
+
 _COST = {"reuse": 0.0, "adapt": 0.001, "patch": 0.01, "skip": 9.0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """An answer with a block that has to be made anew."""
+
+    steps: tuple[Step, ...]
+    block: Block
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def beginning(self) -> str:
+        """The text before the block."""
+        return join(self.steps[: self.block.start])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +72,11 @@ class Option:
     def cost(self) -> float:
         """What taking it would cost, for putting options in order."""
         return _COST[self.plan.action] + self.plan.share
+
+    @property
+    def gap(self) -> Gap:
+        """What a patch has to fill."""
+        return Gap(steps=self.steps, block=self.plan.blocks[0], verdicts=self.verdicts)
 
 
 def find_judge(
@@ -189,11 +212,10 @@ class Judge:
             return (Step(index=0, text=text),)
         return steps
 
-    def patch_call(self, request: Request, option: Option) -> ModelCall | None:
-        """How to ask for the block a plan wants made anew; None when it cannot be asked for."""
-        block, verdicts = option.plan.blocks[0], option.verdicts
+    def patch_call(self, request: Request, gap: Gap) -> ModelCall | None:
+        """How to ask for the block that has to be made anew; None when it cannot be asked for."""
         call = self._safely(
-            self.task.patch, request, option.steps, block, verdicts, self.constraints
+            self.task.patch, request, gap.steps, gap.block, gap.verdicts, self.constraints
         )
         if call is None:
             self.note("patch", "the block cannot be asked for alone")
@@ -204,12 +226,14 @@ class Judge:
             return None
         return call
 
-    def patched(self, reply: Reply, option: Option) -> Option | None:
-        """The stitched whole, verified like any other; None when it cannot stand."""
-        block, verdicts = option.plan.blocks[0], option.verdicts
-        text = self._safely(
-            self.task.splice, reply.text, option.steps, block, verdicts, self.constraints
+    def spliced(self, reply: str, gap: Gap) -> str | None:
+        """The stitched whole, not verified; None when the reply does not fit the gap."""
+        return self._safely(
+            self.task.splice, reply, gap.steps, gap.block, gap.verdicts, self.constraints
         )
+
+    def patched(self, text: str | None, option: Option) -> Option | None:
+        """The stitched whole, verified like any other; None when it cannot stand."""
         if text is None:
             self.note("patch", "the reply does not fit the gap")
             return None
@@ -227,10 +251,42 @@ class Judge:
             return None
         return self._passing(reply, self._safely(self.task.mend, reply.text, self.constraints))
 
-    def solved(self, reply: Reply) -> Reply | None:
-        """The task's deterministic answer in the reply's place, if it passes the final check."""
+    def solved(self, reply: Reply, beginning: str = "") -> Reply | None:
+        """The task's deterministic answer in the reply's place, if it passes the final check.
+
+        Args:
+            beginning: What of the reply stands, to be gone on from.
+        """
         whole = replace(reply, finish_reason="stop")
+        if beginning:
+            return self._passing(whole, self.ended(beginning))
         return self._passing(whole, self._safely(self.task.solve, self.constraints))
+
+    def ended(self, beginning: str) -> str | None:
+        """An answer that begins as told and ends with as little of the task's deterministic one as
+        will do, every step verified; None where there is no such ending."""
+        solution = self._safely(self.task.solve, self.constraints)
+        if not solution:
+            return None
+        steps = self.cut(solution)
+        gap = "" if beginning.endswith("\n") else "\n\n"
+        shortest = max(1, len(steps) - _MAX_ENDINGS)
+        for first in (*range(len(steps), shortest - 1, -1), 0):
+            text = beginning + (gap + join(steps[first:]) if first < len(steps) else "")
+            cut = self.cut(text)
+            if worst([*self.verify(cut), self.whole(cut)]) is None:
+                return text
+        return None
+
+    def broken_off(self, beginning: str, reply: Reply, verdict: Verdict) -> Gap:
+        """A reply that stands up to the end of ``beginning``, and no further."""
+        steps = self.cut(beginning)
+        rest = Step(index=len(steps), text=reply.text[len(beginning) :] or " ")
+        return Gap(
+            steps=(*steps, rest),
+            block=Block(start=len(steps), stop=len(steps) + 1),
+            verdicts=(*self.verify(steps), verdict),
+        )
 
     def _passing(self, reply: Reply, text: str | None) -> Reply | None:
         if text is None:

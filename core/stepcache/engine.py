@@ -17,8 +17,18 @@ from stepcache import _flow
 from stepcache._drive import Piece, Ports, adrive, astream, drive, refuse_awaitable, stream
 from stepcache._errors import ConfigurationError, UsageError
 from stepcache._flights import Flights
+from stepcache._reports import REPORTS, has_namespace, report_of
 from stepcache._types import Control, Outcome, Policy, Reply, Request
-from stepcache.protocols import Backend, Embedder, Listener, Maybe, Store, Task, Verifier
+from stepcache.protocols import (
+    Backend,
+    BrowsableStore,
+    Embedder,
+    Listener,
+    Maybe,
+    Store,
+    Task,
+    Verifier,
+)
 
 __all__ = ["StepCacheEngine", "default_tasks"]
 
@@ -112,7 +122,7 @@ class StepCacheEngine:
             AnswerRejected: Nothing passed the final check, and the policy asks to raise.
             Exception: Whatever the model raises, as it is.
         """
-        request, control = self._taken(request), control or Control()
+        request, control = self._taken(request, control)
         started = time.perf_counter()
         flow = _flow.resolve(request, self._setup, control)
         return self._told(request, drive(flow, self._ports(backend)), started)
@@ -121,7 +131,7 @@ class StepCacheEngine:
         self, request: Request, *, backend: Backend | None = None, control: Control | None = None
     ) -> Outcome:
         """As :meth:`resolve`; ports may be asynchronous."""
-        request, control = self._taken(request), control or Control()
+        request, control = self._taken(request, control)
         started = time.perf_counter()
         flow = _flow.resolve(request, self._setup, control)
         return self._told(request, await adrive(flow, self._ports(backend)), started)
@@ -131,9 +141,9 @@ class StepCacheEngine:
     ) -> Iterator[Piece]:
         """Answer in pieces: verified steps, or the model's own pieces where nothing is to be
         verified; the :class:`~stepcache.Outcome` comes last. Closing early keeps nothing."""
-        request, control = self._taken(request), control or Control()
+        request, control = self._taken(request, control)
         started = time.perf_counter()
-        flow = _flow.resolve(request, self._setup, control)
+        flow = _flow.resolve(request, self._setup, control, streaming=True)
         pieces = stream(flow, self._ports(backend))
         try:
             for piece in pieces:
@@ -147,9 +157,9 @@ class StepCacheEngine:
         self, request: Request, *, backend: Backend | None = None, control: Control | None = None
     ) -> AsyncIterator[Piece]:
         """As :meth:`stream`; ports may be asynchronous."""
-        request, control = self._taken(request), control or Control()
+        request, control = self._taken(request, control)
         started = time.perf_counter()
-        flow = _flow.resolve(request, self._setup, control)
+        flow = _flow.resolve(request, self._setup, control, streaming=True)
         pieces = astream(flow, self._ports(backend))
         try:
             async for piece in pieces:
@@ -200,7 +210,7 @@ class StepCacheEngine:
 
         ``outcome.served`` is False when the caller has to ask the model for the whole answer.
         """
-        request, control = self._taken(request), control or Control()
+        request, control = self._taken(request, control)
         started = time.perf_counter()
         ports = self._ports(backend)
         may_patch = ports.backend is not None
@@ -211,7 +221,7 @@ class StepCacheEngine:
         self, request: Request, *, backend: Backend | None = None, control: Control | None = None
     ) -> Outcome:
         """As :meth:`lookup`; ports may be asynchronous."""
-        request, control = self._taken(request), control or Control()
+        request, control = self._taken(request, control)
         started = time.perf_counter()
         ports = self._ports(backend)
         may_patch = ports.backend is not None
@@ -222,29 +232,88 @@ class StepCacheEngine:
         self, request: Request, reply: Reply, *, control: Control | None = None
     ) -> str | None:
         """Keep an answer made elsewhere, if it may be kept; returns the entry's id or None."""
-        flow = _flow.admit(self._taken(request), reply, self._setup, control or Control())
+        request, control = self._taken(request, control)
+        flow = _flow.admit(request, reply, self._setup, control)
         return drive(flow, self._ports(None))
 
     async def aadmit(
         self, request: Request, reply: Reply, *, control: Control | None = None
     ) -> str | None:
         """As :meth:`admit`; ports may be asynchronous."""
-        flow = _flow.admit(self._taken(request), reply, self._setup, control or Control())
+        request, control = self._taken(request, control)
+        flow = _flow.admit(request, reply, self._setup, control)
         return await adrive(flow, self._ports(None))
 
     # --- upkeep --------------------------------------------------------------------------------
 
-    def forget(self, entry_id: str) -> bool:
-        """Remove one entry; False when there was none. Store errors are raised."""
-        return bool(_now(self.store.remove(entry_id)))
+    def forget(
+        self,
+        entry_id: str | None = None,
+        *,
+        tag: str | None = None,
+        namespace: str | None = None,
+    ) -> int:
+        """Remove entries; returns how many went. Store errors are raised.
+
+        Args:
+            entry_id: The entry of an answer, as its outcome names it.
+            tag: All entries that carry this tag.
+            namespace: All entries kept under this namespace, "" being the default one. With a tag,
+                those that carry both.
+
+        Raises:
+            UsageError: Nothing is named, or the store cannot list its entries.
+        """
+        if entry_id is not None:
+            if tag is not None or namespace is not None:
+                raise UsageError("name an entry, or a tag and a namespace, not both")
+            return int(_now(self.store.remove(entry_id)))
+        if tag is None and namespace is None:
+            raise UsageError("name an entry, a tag or a namespace; clear() removes everything")
+        gone = [
+            entry.id
+            for entry in _now(_browsable(self.store).entries())
+            if entry.scope != REPORTS
+            and (tag is None or tag in entry.tags)
+            and (namespace is None or has_namespace(entry, namespace))
+        ]
+        return sum(bool(_now(self.store.remove(each))) for each in gone)
+
+    def report_bad(self, entry_id: str) -> bool:
+        """Remove an entry whose answer was bad, and keep that answer from being admitted again.
+
+        The report is about one answer to one demand: the same text for a re-worded request goes
+        too, and is not admitted; another answer to the same request is welcome. It is kept in the
+        store, where :meth:`clear` removes it with everything else.
+
+        Args:
+            entry_id: The entry of an answer, as its outcome names it.
+
+        Returns:
+            False when there is no such entry; nothing is remembered then.
+
+        Raises:
+            UsageError: The store cannot find entries by id.
+        """
+        entry = _now(_browsable(self.store).find(entry_id))
+        if entry is None:
+            return False
+        _now(self.store.put(report_of(entry), None, self.embedder.fingerprint))
+        _now(self.store.remove(entry_id))
+        while entry.canonical_key is not None:
+            twin = _now(self.store.get(entry.scope, entry.canonical_key))
+            if twin is None or twin.text != entry.text or not _now(self.store.remove(twin.id)):
+                break
+        return True
 
     def clear(self) -> int:
         """Remove every entry of the store; returns how many. Store errors are raised."""
-        return int(_now(self.store.clear()))
+        reports = int(_now(self.store.count(REPORTS)))
+        return int(_now(self.store.clear())) - reports
 
     def count(self) -> int:
         """Live entries in the store."""
-        return int(_now(self.store.count()))
+        return int(_now(self.store.count())) - int(_now(self.store.count(REPORTS)))
 
     def close(self) -> None:
         """Let go of the store's files and connections."""
@@ -258,12 +327,16 @@ class StepCacheEngine:
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _taken(self, request: Request) -> Request:
+    def _taken(self, request: Request, control: Control | None) -> tuple[Request, Control]:
         if not isinstance(request, Request):
             raise UsageError(f"got {type(request).__name__}: pass a stepcache.Request")
-        if not request.namespace and self.namespace:
-            return replace(request, namespace=self.namespace)
-        return request
+        control = control if control is not None else Control()
+        namespace = control.namespace
+        if namespace is None:
+            namespace = request.namespace or self.namespace
+        if namespace != request.namespace:
+            request = replace(request, namespace=namespace)
+        return request, control
 
     def _ports(self, backend: Backend | None) -> Ports:
         return Ports(
@@ -283,6 +356,15 @@ class StepCacheEngine:
                 with suppress(Exception):  # a listener's fault is nobody else's
                     listener(request, outcome, seconds)
         return outcome
+
+
+def _browsable(store: Store) -> BrowsableStore:
+    if not isinstance(store, BrowsableStore):
+        raise UsageError(
+            f"{type(store).__name__} cannot browse its entries: "
+            "give it the methods of stepcache.protocols.BrowsableStore"
+        )
+    return store
 
 
 def _now(result: Maybe[T]) -> T:

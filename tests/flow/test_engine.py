@@ -52,7 +52,8 @@ def test_the_flow_by_hand() -> None:
     assert isinstance(asking, Generate)
     assert asking.call.purpose == "answer"
     assert asking.call.live
-    keeping = flow.send(Reply(text="The Elbe."))
+    assert isinstance(flow.send(Reply(text="The Elbe.")), Get)  # was it reported as bad?
+    keeping = flow.send(None)
     assert isinstance(keeping, Put)
     assert keeping.entry.text == "The Elbe."
     settling = flow.throw(OSError("disk full"))

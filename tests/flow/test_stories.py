@@ -109,7 +109,7 @@ def test_a_wrong_answer() -> None:
     story = told(["Solve 7x = 21 for x."])
     assert story.startswith("fallback, because ")
     assert story.splitlines()[-3:] == [
-        "repair: asked once more, with the reason",
+        "repair: asked to go on from the 9 characters that stand",
         "fallback: the deterministic answer",
         "admitted: entry #1",
     ]
