@@ -488,7 +488,7 @@ class Policy:
     candidates: int = 4
     """Entries looked at by similarity. More finds cheaper plans and costs verification time; the
     paper takes one."""
-    min_similarity: float = 0.35
+    min_similarity: float = 0.25
     """Entries further away (cosine) are not looked at. It never authorises anything: too low
     wastes time on hopeless candidates, too high turns reuse into misses."""
     max_patched_share: float = 0.6

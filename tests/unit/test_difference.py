@@ -155,6 +155,21 @@ def test_edits_that_text_guards_let_through_are_seen(old: str, new: str) -> None
     assert kinds(old, new)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("part A12", "part A 12"),
+        ("room 2 b", "room 2b"),
+        ("note v1.2", "note v1. 2"),
+        ("odds 1,5", "odds 1, 5"),
+        ("rock'n'roll", "rock ' n ' roll"),
+    ],
+)
+def test_letters_and_digits_that_touch_are_one_token(old: str, new: str) -> None:
+    """A space inside a code, a number or a word makes another one."""
+    assert kinds(old, new)
+
+
 def test_one_text_in_two_unicode_forms_is_one() -> None:
     """A composed and a decomposed accent do not differ."""
     assert kinds("caf\u00e9", "cafe\u0301") == []

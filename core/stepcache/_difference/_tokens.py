@@ -10,12 +10,14 @@ from stepcache._types import Span
 
 __all__ = ["content", "masked", "residue", "tokens"]
 
-# A run of digits with its inner separators, one ideograph or kana, a run of other letters, or any
-# single visible sign. Alternatives start with disjoint characters, so matching is linear.
+# One ideograph or kana; a run of other letters and digits, with apostrophes inside words and
+# separators inside numbers; or any single visible sign. "A1" is one token, so that it is not "A 1".
+# Each repetition begins with a sign that the run before it cannot hold, so matching is linear.
 _IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_RUN = rf"(?:(?![{_IDEOGRAPHS}])\w)+"
 _TOKEN = re.compile(
-    rf"\d+(?:[.,]\d+)*|[{_IDEOGRAPHS}]|(?:(?![{_IDEOGRAPHS}])[^\W\d])+(?:['\u2019](?=[^\W\d])"
-    rf"(?:(?![{_IDEOGRAPHS}])[^\W\d])+)*|[^\w\s]"
+    rf"[{_IDEOGRAPHS}]|{_RUN}(?:(?:(?<=[^\W\d])['\u2019](?=[^\W\d])|(?<=\d)[.,](?=\d)){_RUN})*"
+    r"|[^\w\s]"
 )
 
 
