@@ -18,9 +18,12 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatGeneration, Generation
 
+from langchain_stepcache._control import configured
 from langchain_stepcache._llm_string import ModelKey, parse_llm_string, parse_prompt
 from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
+from langchain_stepcache._tools import why_not_callable
 from langchain_stepcache._translate import (
+    calls_in,
     contract_of,
     from_neutral,
     generations_record,
@@ -31,6 +34,7 @@ from langchain_stepcache._translate import (
 from stepcache import (
     ConfigurationError,
     Contract,
+    Control,
     Message,
     Outcome,
     Policy,
@@ -134,7 +138,9 @@ class StepCache(BaseCache):
                 return None
             request, key = asked
             backend = self._backend(ChatModelBackend, request, key)
-            return _generations(self.engine.lookup(request, backend=backend))
+            control = Control.of(configured())
+            outcome = self.engine.lookup(request, backend=backend, control=control)
+            return _generations(outcome, key)
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("look-up failed; the model is asked instead", exc_info=True)
             return None
@@ -146,7 +152,9 @@ class StepCache(BaseCache):
                 return None
             request, key = asked
             backend = self._backend(AsyncChatModelBackend, request, key)
-            return _generations(await self.engine.alookup(request, backend=backend))
+            control = Control.of(configured())
+            outcome = await self.engine.alookup(request, backend=backend, control=control)
+            return _generations(outcome, key)
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("look-up failed; the model is asked instead", exc_info=True)
             return None
@@ -155,7 +163,9 @@ class StepCache(BaseCache):
         try:
             asked = self._asked(prompt, llm_string)
             if asked is not None:
-                self.engine.admit(asked[0], _reply(return_val))
+                request, key = asked
+                control = Control.of(configured())
+                self.engine.admit(request, _reply(return_val, key), control=control)
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("keeping an answer failed; the answer itself is unharmed", exc_info=True)
 
@@ -163,7 +173,9 @@ class StepCache(BaseCache):
         try:
             asked = self._asked(prompt, llm_string)
             if asked is not None:
-                await self.engine.aadmit(asked[0], _reply(return_val))
+                request, key = asked
+                control = Control.of(configured())
+                await self.engine.aadmit(request, _reply(return_val, key), control=control)
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("keeping an answer failed; the answer itself is unharmed", exc_info=True)
 
@@ -174,6 +186,24 @@ class StepCache(BaseCache):
     async def aclear(self, **kwargs: Any) -> None:
         """As :meth:`clear`."""
         self.engine.clear()
+
+    def forget(
+        self,
+        entry_id: str | None = None,
+        *,
+        tag: str | None = None,
+        namespace: str | None = None,
+    ) -> int:
+        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many."""
+        return self.engine.forget(entry_id, tag=tag, namespace=namespace)
+
+    def report_bad(self, entry_id: str) -> bool:
+        """Remove an entry whose answer was bad, and keep that answer from coming back.
+
+        Args:
+            entry_id: ``response_metadata["stepcache"]["entry_id"]`` of the bad message.
+        """
+        return self.engine.report_bad(entry_id)
 
     # --- inside --------------------------------------------------------------------------------
 
@@ -213,9 +243,9 @@ def _same_model(registered: ModelKey, asked: ModelKey) -> bool:
     return bool(own) and all(asked.arguments.get(k) == v for k, v in own.items())
 
 
-def _reply(generations: Sequence[Generation]) -> Reply:
+def _reply(generations: Sequence[Generation], key: ModelKey) -> Reply:
     if len(generations) == 1 and isinstance(generations[0], ChatGeneration):
-        return reply_from(generations[0])
+        return reply_from(generations[0], tools=_tools(key))
     # Plain generations, and several samples of one prompt: kept and handed back as they came.
     record = generations_record(generations)
     finish = [str((g.generation_info or {}).get("finish_reason") or "stop") for g in generations]
@@ -228,13 +258,24 @@ def _reply(generations: Sequence[Generation]) -> Reply:
     )
 
 
-def _generations(outcome: Outcome) -> list[Generation] | None:
+def _tools(key: ModelKey) -> Sequence[Any]:
+    tools = key.arguments.get("tools")
+    return tools if isinstance(tools, (list, tuple)) else ()
+
+
+def _generations(outcome: Outcome, key: ModelKey) -> list[Generation] | None:
     if not outcome.served:
         return None
+    calls = calls_in(outcome)
+    if calls and why_not_callable(calls, _tools(key)) is not None:
+        return None  # storage is not believed
     several = restored_generations(outcome)
     if several is not None:
         return several or None
-    message, info = message_from(outcome)
+    # A class shows as its repr: its caller's parser looks for an object beside the text.
+    wanted = key.arguments.get("response_format")
+    parsed = isinstance(wanted, str) and wanted.startswith("< class")
+    message, info = message_from(outcome, parsed=parsed)
     return [ChatGeneration(message=message, generation_info=info)]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import aclosing, closing
+from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.caches import BaseCache
@@ -13,21 +15,25 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import (
     Runnable,
     RunnableBinding,
+    RunnableConfig,
     RunnableParallel,
     RunnableSequence,
 )
 from pydantic import Field, SerializeAsAny, model_validator
 
+from langchain_stepcache._chunks import Chunks
+from langchain_stepcache._control import noted, taken
 from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
+from langchain_stepcache._tools import why_not_callable
 from langchain_stepcache._translate import (
+    calls_in,
     contract_of,
     identity_of,
     message_from,
     neutral_messages,
     usage_metadata,
 )
-from stepcache import Control, Outcome, Policy, Request, Step, StepCacheEngine
-from stepcache.protocols import Delta
+from stepcache import Control, Outcome, Policy, Request, StepCacheEngine
 
 __all__ = ["StepCacheChatModel"]
 
@@ -53,6 +59,8 @@ class StepCacheChatModel(BaseChatModel):
             a patch then goes on from the verified text itself.
         constrain: True when the endpoint takes ``response_format`` with a JSON schema: a missing
             key is then asked for under its own schema.
+        stream_unverified: True to stream every miss as the model says it; by default a miss whose
+            answer can be checked is streamed line by line, each once it is verified.
         engine: A ready engine, to share one between models; the arguments above it are then not
             used.
 
@@ -73,6 +81,7 @@ class StepCacheChatModel(BaseChatModel):
     ttl: float | None = Field(default=None, exclude=True)
     prefill: bool = False
     constrain: bool = False
+    stream_unverified: bool = False
     # A declared field: LangChain's configurable_fields rebuilds a model from its fields, and a
     # private attribute would come back empty.
     engine: Any = Field(default=None, exclude=True, repr=False)
@@ -132,11 +141,13 @@ class StepCacheChatModel(BaseChatModel):
     def _get_invocation_params(
         self, stop: list[str] | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        params = self.llm._get_invocation_params(stop=stop, **{**self.llm_kwargs, **kwargs})
+        _, kwargs = taken({**self.llm_kwargs, **kwargs})
+        params = self.llm._get_invocation_params(stop=stop, **kwargs)
         return {**params, "_type": self._llm_type}
 
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:
-        return self.llm._get_ls_params(stop=stop, **{**self.llm_kwargs, **kwargs})
+        _, kwargs = taken({**self.llm_kwargs, **kwargs})
+        return self.llm._get_ls_params(stop=stop, **kwargs)
 
     def _resolve_model_profile(self) -> Any:
         return self.llm.profile
@@ -173,6 +184,94 @@ class StepCacheChatModel(BaseChatModel):
         structured = self.llm.with_structured_output(schema, include_raw=include_raw, **kwargs)
         return cast("Runnable[LanguageModelInput, Any]", _rebound(structured, self.llm, self))
 
+    # --- what one call asks of the cache ---------------------------------------------------------
+    # LangChain hands a call's configuration to none of the methods that answer, and takes away what
+    # it knows of structured output; so both are noted where the call comes in.
+
+    def invoke(
+        self,
+        input: LanguageModelInput,  # noqa: A002 - the host's name
+        config: RunnableConfig | None = None,
+        *,
+        stop: list[str] | None = None,
+        **kwargs: Any,
+    ) -> AIMessage:
+        return super().invoke(input, config, stop=stop, **noted(config, kwargs))
+
+    async def ainvoke(
+        self,
+        input: LanguageModelInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        *,
+        stop: list[str] | None = None,
+        **kwargs: Any,
+    ) -> AIMessage:
+        return await super().ainvoke(input, config, stop=stop, **noted(config, kwargs))
+
+    def stream(
+        self,
+        input: LanguageModelInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        *,
+        stop: list[str] | None = None,
+        **kwargs: Any,
+    ) -> Iterator[AIMessageChunk]:
+        yield from super().stream(input, config, stop=stop, **noted(config, kwargs))
+
+    async def astream(
+        self,
+        input: LanguageModelInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        *,
+        stop: list[str] | None = None,
+        **kwargs: Any,
+    ) -> AsyncIterator[AIMessageChunk]:
+        chunks = super().astream(input, config, stop=stop, **noted(config, kwargs))
+        try:
+            async for chunk in chunks:
+                yield chunk
+        finally:
+            await cast("Any", chunks).aclose()
+
+    def stream_events(
+        self,
+        input: LanguageModelInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        # The older versions come by way of astream.
+        if kwargs.get("version") == "v3":
+            kwargs = noted(config, kwargs)
+        return super().stream_events(input, config, **kwargs)
+
+    def astream_events(
+        self,
+        input: LanguageModelInput,  # noqa: A002
+        config: RunnableConfig | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        if kwargs.get("version") == "v3":
+            kwargs = noted(config, kwargs)
+        return super().astream_events(input, config, **kwargs)
+
+    def forget(
+        self,
+        entry_id: str | None = None,
+        *,
+        tag: str | None = None,
+        namespace: str | None = None,
+    ) -> int:
+        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many."""
+        return int(self.engine.forget(entry_id, tag=tag, namespace=namespace))
+
+    def report_bad(self, entry_id: str) -> bool:
+        """Remove an entry whose answer was bad, and keep that answer from coming back.
+
+        Args:
+            entry_id: ``response_metadata["stepcache"]["entry_id"]`` of the bad message.
+        """
+        return bool(self.engine.report_bad(entry_id))
+
     # --- answering -----------------------------------------------------------------------------
 
     def _generate(
@@ -185,7 +284,10 @@ class StepCacheChatModel(BaseChatModel):
         request, control, kwargs = self._asked(messages, stop, kwargs)
         backend = self._backend(ChatModelBackend, messages, stop, run_manager, kwargs)
         outcome = self.engine.resolve(request, backend=backend, control=control)
-        return _answered(outcome, backend.result)
+        if backend.result is None and _uncallable(outcome, request):
+            refresh = replace(control, refresh=True)
+            outcome = self.engine.resolve(request, backend=backend, control=refresh)
+        return _answered(outcome, backend.result, _wants_parsed(kwargs))
 
     async def _agenerate(
         self,
@@ -197,7 +299,10 @@ class StepCacheChatModel(BaseChatModel):
         request, control, kwargs = self._asked(messages, stop, kwargs)
         backend = self._backend(AsyncChatModelBackend, messages, stop, run_manager, kwargs)
         outcome = await self.engine.aresolve(request, backend=backend, control=control)
-        return _answered(outcome, backend.result)
+        if backend.result is None and _uncallable(outcome, request):
+            refresh = replace(control, refresh=True)
+            outcome = await self.engine.aresolve(request, backend=backend, control=refresh)
+        return _answered(outcome, backend.result, _wants_parsed(kwargs))
 
     def _stream(
         self,
@@ -208,9 +313,13 @@ class StepCacheChatModel(BaseChatModel):
     ) -> Iterator[ChatGenerationChunk]:
         request, control, kwargs = self._asked(messages, stop, kwargs)
         backend = self._backend(ChatModelBackend, messages, stop, None, kwargs)
-        chunks = _Chunks()
-        for piece in self.engine.stream(request, backend=backend, control=control):
-            yield from chunks.take(piece)
+        chunks = Chunks(request, _wants_parsed(kwargs))
+        for at in (control, replace(control, refresh=True)):
+            with closing(self.engine.stream(request, backend=backend, control=at)) as pieces:
+                for piece in pieces:
+                    yield from chunks.take(piece)
+            if chunks.done:
+                return
 
     async def _astream(
         self,
@@ -221,26 +330,25 @@ class StepCacheChatModel(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         request, control, kwargs = self._asked(messages, stop, kwargs)
         backend = self._backend(AsyncChatModelBackend, messages, stop, None, kwargs)
-        chunks = _Chunks()
-        pieces = self.engine.astream(request, backend=backend, control=control)
-        try:
-            async for piece in pieces:
-                for chunk in chunks.take(piece):
-                    yield chunk
-        finally:
-            await pieces.aclose()
+        chunks = Chunks(request, _wants_parsed(kwargs))
+        for at in (control, replace(control, refresh=True)):
+            stream = self.engine.astream(request, backend=backend, control=at)
+            async with aclosing(stream) as pieces:
+                async for piece in pieces:
+                    for chunk in chunks.take(piece):
+                        yield chunk
+            if chunks.done:
+                return
 
     def _asked(
         self, messages: list[BaseMessage], stop: list[str] | None, kwargs: dict[str, Any]
     ) -> tuple[Request, Control, dict[str, Any]]:
         """The request, what the call asks of the cache, and the arguments for the model."""
-        kwargs = {**self.llm_kwargs, **kwargs}
-        control = kwargs.pop("stepcache", None)
-        if control is None:
-            control = Control()
-        elif isinstance(control, dict):
-            control = Control(**control)
-        contract, rest = contract_of(kwargs)
+        asked, kwargs = taken({**self.llm_kwargs, **kwargs})
+        control = asked.control
+        if self.stream_unverified and control.stream_unverified is None:
+            control = replace(control, stream_unverified=True)
+        contract, rest = contract_of(kwargs, asked.schema)
         rest.pop("stream", None)
         request = Request(
             messages=neutral_messages(messages),
@@ -268,7 +376,7 @@ class StepCacheChatModel(BaseChatModel):
         )
 
 
-def _answered(outcome: Outcome, result: ChatResult | None) -> ChatResult:
+def _answered(outcome: Outcome, result: ChatResult | None, parsed: bool) -> ChatResult:
     """The model's own result where its answer is what is served, else a fresh message."""
     if result is not None and _is_own(outcome, result):
         first = result.generations[0].message
@@ -276,8 +384,19 @@ def _answered(outcome: Outcome, result: ChatResult | None) -> ChatResult:
         if outcome.spent.calls > 1 and isinstance(first, AIMessage):
             first.usage_metadata = usage_metadata(outcome.spent)
         return result
-    message, info = message_from(outcome)
+    message, info = message_from(outcome, parsed=parsed)
     return ChatResult(generations=[ChatGeneration(message=message, generation_info=info)])
+
+
+def _wants_parsed(kwargs: dict[str, Any]) -> bool:
+    """Whether the provider's parser looks for an object beside the text."""
+    return isinstance(kwargs.get("response_format"), type)
+
+
+def _uncallable(outcome: Outcome, request: Request) -> bool:
+    """Whether a stored answer calls what this request does not offer: storage is not believed."""
+    calls = calls_in(outcome)
+    return bool(calls) and why_not_callable(calls, request.contract.tools) is not None
 
 
 def _is_own(outcome: Outcome, result: ChatResult) -> bool:
@@ -286,65 +405,6 @@ def _is_own(outcome: Outcome, result: ChatResult) -> bool:
     if len(result.generations) > 1 or outcome.text == "":
         return True
     return str(result.generations[0].message.text) == outcome.text
-
-
-class _Chunks:
-    """Turns the engine's pieces into LangChain's chunks, the metadata on the last one only.
-
-    Strings and token counts of chunks are concatenated and added by whoever joins them, so each
-    may be said once. One chunk is held back, to be the last.
-    """
-
-    def __init__(self) -> None:
-        self._held: ChatGenerationChunk | None = None
-
-    def take(self, piece: Delta | Step | Outcome) -> Iterator[ChatGenerationChunk]:
-        if isinstance(piece, Outcome):
-            yield from self._last(piece)
-            return
-        if isinstance(piece, Delta):
-            if self._held is not None:
-                yield self._held
-            self._held = cast("ChatGenerationChunk", piece.payload)
-            return
-        yield ChatGenerationChunk(message=AIMessageChunk(content=piece.text))
-
-    def _last(self, outcome: Outcome) -> Iterator[ChatGenerationChunk]:
-        if self._held is not None:
-            last = self._held.message
-            last.response_metadata = {**last.response_metadata, "stepcache": outcome.summary()}
-            yield self._held
-            return
-        message, info = message_from(outcome)
-        more = message.tool_calls or message.content != outcome.text
-        calls = [
-            {
-                "name": call["name"],
-                "args": _json(call["args"]),
-                "id": call["id"],
-                "index": index,
-                "type": "tool_call_chunk",
-            }
-            for index, call in enumerate(message.tool_calls)
-        ]
-        whole = message.content if more and not outcome.steps else ""
-        yield ChatGenerationChunk(
-            message=AIMessageChunk(
-                content=whole,
-                tool_call_chunks=cast("Any", calls),
-                additional_kwargs=message.additional_kwargs,
-                response_metadata=message.response_metadata,
-                usage_metadata=message.usage_metadata,
-                chunk_position="last",
-            ),
-            generation_info=info,
-        )
-
-
-def _json(value: Any) -> str:
-    import json
-
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _rebound(runnable: Any, old: BaseChatModel, new: BaseChatModel) -> Any:

@@ -74,7 +74,7 @@ class _Shared:
     def replied(self, call: ModelCall, result: ChatResult) -> Reply:
         if call.purpose == "answer":
             self.result = result
-        return _reply(result)
+        return _reply(result, self.kwargs.get("tools") or ())
 
 
 class ChatModelBackend(_Shared):
@@ -97,7 +97,7 @@ class ChatModelBackend(_Shared):
         total: ChatGenerationChunk | None = None
         for chunk in self.llm._stream(messages, stop=self.stop, **kwargs):
             total = chunk if total is None else total + chunk
-            yield Delta(text=str(chunk.text), payload=chunk)
+            yield Delta(text=_shown(chunk), payload=chunk)
         if total is not None:
             yield self.replied(call, _result(total))
 
@@ -123,9 +123,16 @@ class AsyncChatModelBackend(_Shared):
         total: ChatGenerationChunk | None = None
         async for chunk in self.llm._astream(messages, stop=self.stop, **kwargs):
             total = chunk if total is None else total + chunk
-            yield Delta(text=str(chunk.text), payload=chunk)
+            yield Delta(text=_shown(chunk), payload=chunk)
         if total is not None:
             yield self.replied(call, _result(total))
+
+
+def _shown(chunk: ChatGenerationChunk) -> str:
+    """The text of a chunk that is nothing else. Of content in blocks nothing is shown before the
+    end: what its text alone would be is only known then."""
+    content = chunk.message.content
+    return content if isinstance(content, str) else ""
 
 
 def _uncached(llm: BaseChatModel) -> BaseChatModel:
@@ -134,9 +141,9 @@ def _uncached(llm: BaseChatModel) -> BaseChatModel:
     return llm.model_copy(update={"cache": False}) if caching else llm
 
 
-def _reply(result: ChatResult) -> Reply:
+def _reply(result: ChatResult, tools: Sequence[Any]) -> Reply:
     first = result.generations[0]
-    reply = reply_from(first, result.llm_output)
+    reply = reply_from(first, result.llm_output, tools)
     if len(result.generations) == 1:
         return reply
     # Several samples are one answer only to the very same request, and only in the caller's hands.
@@ -162,5 +169,6 @@ def _whole(reply: Reply, result: ChatResult | None) -> Iterator[Delta | Reply]:
     if result is not None and result.generations:
         message = result.generations[0].message
         chunk = AIMessageChunk(**message.model_dump(exclude={"type"}))
-        yield Delta(text=str(chunk.text), payload=ChatGenerationChunk(message=chunk))
+        whole = ChatGenerationChunk(message=chunk)
+        yield Delta(text=_shown(whole), payload=whole)
     yield reply

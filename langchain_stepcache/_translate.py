@@ -21,9 +21,11 @@ from langchain_core.messages import (
 from langchain_core.outputs import ChatGeneration, Generation
 from pydantic import BaseModel
 
+from langchain_stepcache._tools import numbered_ids, renewed_ids, why_not_callable
 from stepcache import Contract, Message, Outcome, Reply, Usage
 
 __all__ = [
+    "calls_in",
     "contract_of",
     "from_neutral",
     "generations_record",
@@ -149,13 +151,21 @@ def _built(message: Message) -> BaseMessage:
             return ChatMessage(content=message.text, role=role)
 
 
-def contract_of(kwargs: Mapping[str, Any]) -> tuple[Contract, dict[str, Any]]:
-    """The output contract in a call's keyword arguments, and the arguments that are left."""
+def contract_of(
+    kwargs: Mapping[str, Any], known: Mapping[str, Any] | None = None
+) -> tuple[Contract, dict[str, Any]]:
+    """The output contract in a call's keyword arguments, and the arguments that are left.
+
+    Args:
+        known: The schema behind a bare ``json_object``, where the host has told it.
+    """
     rest = dict(kwargs)
     tools = rest.pop("tools", None) or ()
     tool_choice = rest.pop("tool_choice", None)
     response_format = rest.pop("response_format", None)
     schema, other, opaque = _schema_of(response_format)
+    if opaque and known is not None:
+        schema, opaque = known, False
     if not isinstance(tools, (list, tuple)) or not all(isinstance(t, Mapping) for t in tools):
         rest["tools"], tools, opaque = str(type(tools)), (), True
     contract = Contract(
@@ -173,8 +183,8 @@ def _schema_of(response_format: Any) -> tuple[Mapping[str, Any] | None, Any, boo
     if response_format is None:
         return None, None, False
     if isinstance(response_format, type) and issubclass(response_format, BaseModel):
-        name = f"{response_format.__module__}.{response_format.__qualname__}"
-        return response_format.model_json_schema(), {"class": name}, False
+        # The model is told the name and the schema; where the class lives it cannot know.
+        return response_format.model_json_schema(), {"class": response_format.__name__}, False
     if isinstance(response_format, Mapping):
         inner = response_format.get("json_schema")
         if isinstance(inner, Mapping) and isinstance(inner.get("schema"), Mapping):
@@ -215,8 +225,17 @@ def _structural(value: Any, depth: int = 0) -> Any:
 # --- answers -----------------------------------------------------------------------------------
 
 
-def reply_from(generation: ChatGeneration, llm_output: Mapping[str, Any] | None = None) -> Reply:
-    """A generation as a reply, with the record it can be rebuilt from."""
+def reply_from(
+    generation: ChatGeneration,
+    llm_output: Mapping[str, Any] | None = None,
+    tools: Sequence[Any] = (),
+) -> Reply:
+    """A generation as a reply, with the record it can be rebuilt from.
+
+    Args:
+        tools: What was offered to the model; calls of anything else make the reply one that is not
+            kept.
+    """
     message = generation.message
     metadata = {
         **(llm_output or {}),
@@ -244,10 +263,11 @@ def reply_from(generation: ChatGeneration, llm_output: Mapping[str, Any] | None 
             if k not in _DROPPED_METADATA and _is_json(v)
         },
     }
-    encoded = _dumped(record)
+    encoded = _dumped(numbered_ids(record))
+    refused = "it could not be read" if invalid else why_not_callable(tool_calls, tools)
     return Reply(
         text=text or "",
-        finish_reason=_finish_reason(metadata),
+        finish_reason=f"tool call: {refused}" if refused else _finish_reason(metadata),
         usage=_usage(message, metadata),
         message=encoded,
         model=_text(metadata.get("model_name") or metadata.get("model")),
@@ -256,20 +276,35 @@ def reply_from(generation: ChatGeneration, llm_output: Mapping[str, Any] | None 
     )
 
 
-def message_from(outcome: Outcome) -> tuple[AIMessage, dict[str, Any] | None]:
+def message_from(
+    outcome: Outcome, *, parsed: bool = False
+) -> tuple[AIMessage, dict[str, Any] | None]:
     """A fresh message for an outcome, without an id, and its generation info.
 
     Usage is what this request spent. The outcome's summary stands in
     ``response_metadata["stepcache"]``.
+
+    Args:
+        parsed: Whether the caller's parser looks for the parsed answer beside its text.
     """
-    return _restored(_record(outcome.message, "chat") or {}, outcome.text, outcome)
+    record = _record(outcome.message, "chat") or {}
+    return _restored(record, outcome.text, outcome, parsed=parsed)
+
+
+def calls_in(outcome: Outcome) -> list[Any]:
+    """The tool calls an outcome's answer makes."""
+    record = _record(outcome.message, "chat") or {}
+    calls = record.get("tool_calls")
+    return calls if isinstance(calls, list) else []
 
 
 def _restored(
-    record: Mapping[str, Any], text: str, outcome: Outcome
+    record: Mapping[str, Any], text: str, outcome: Outcome, *, parsed: bool = False
 ) -> tuple[AIMessage, dict[str, Any] | None]:
+    record = renewed_ids(record)
     additional = dict(record.get("additional_kwargs") or {})
-    if "parsed" in additional and outcome.route != "exact":
+    if parsed or "parsed" in additional:
+        # From the text itself: a patch changed it, and field aliases are only in it.
         additional["parsed"] = _parsed(text)
     content: Any = record.get("content")
     if content is None:
