@@ -27,10 +27,10 @@ from stepcache.tasks.linear_equation._lex import Token, lex
 from stepcache.tasks.linear_equation._moves import is_marker
 from stepcache.tasks.linear_equation._problem import Problem
 from stepcache.tasks.linear_equation._prose import (
-    ANSWER_WORDS,
     STEP_WORDS,
     operation,
     operation_behind,
+    says_answer,
 )
 from stepcache.tasks.linear_equation._roles import Change, Roles, changes_between
 from stepcache.tasks.linear_equation._scan import Run, runs, scan
@@ -305,7 +305,7 @@ def _role(run: Run, index: int, verb: str | None, before: Run | None, change: Ch
 
 def _says_result(run: Run, before: Run | None, change: Change) -> bool:
     """``the solution is 5``, ``x is 5``."""
-    if ANSWER_WORDS & set(run.before[-6:]):
+    if says_answer(run.before[-6:]):
         return True
     linked = run.before in (("is",), ("equals",), ("is", "equal", "to"))
     return linked and before is not None and before.single == change.letters[0]

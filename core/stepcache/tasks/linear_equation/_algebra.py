@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 __all__ = [
     "ONE",
+    "ZERO",
     "Limit",
     "Poly",
     "Quotient",
@@ -27,9 +29,12 @@ __all__ = [
 
 Monomial: TypeAlias = tuple[tuple[str, int], ...]
 
+ZERO = Fraction(0)
+_UNIT = Fraction(1)
 _MAX_TERMS = 64
 _MAX_DEGREE = 8
-_MAX_BITS = 1024
+_BOUND = 1 << 1024
+"""What numerators and denominators stay below."""
 
 
 class Unreadable(ValueError):
@@ -48,20 +53,22 @@ class Poly:
 
     @classmethod
     def of(cls, terms: Mapping[Monomial, Fraction]) -> Poly:
-        kept = tuple(sorted((m, c) for m, c in terms.items() if c))
+        kept = [term for term in terms.items() if term[1]]
         if len(kept) > _MAX_TERMS:
             raise Limit("too many terms")
         for monomial, value in kept:
-            if sum(power for _, power in monomial) > _MAX_DEGREE:
+            if len(monomial) and _size(monomial) > _MAX_DEGREE:
                 raise Limit("the degree is too high")
-            if max(value.numerator.bit_length(), value.denominator.bit_length()) > _MAX_BITS:
+            if not -_BOUND < value.numerator < _BOUND or value.denominator >= _BOUND:
                 raise Limit("a number has too many digits")
-        return cls(kept)
+        if len(kept) > 1:
+            kept.sort()
+        return cls(tuple(kept))
 
     def __add__(self, other: Poly) -> Poly:
         total = dict(self.terms)
         for monomial, value in other.terms:
-            total[monomial] = total.get(monomial, Fraction(0)) + value
+            total[monomial] = total.get(monomial, ZERO) + value
         return Poly.of(total)
 
     def __neg__(self) -> Poly:
@@ -77,11 +84,13 @@ class Poly:
         for left, a in self.terms:
             for right, b in other.terms:
                 monomial = _times(left, right)
-                total[monomial] = total.get(monomial, Fraction(0)) + a * b
+                total[monomial] = total.get(monomial, ZERO) + a * b
         return Poly.of(total)
 
     @property
     def symbols(self) -> frozenset[str]:
+        if len(self.terms) == 1 and len(self.terms[0][0]) <= 1:
+            return frozenset((self.terms[0][0][0][0],)) if self.terms[0][0] else _NOTHING
         return frozenset(name for monomial, _ in self.terms for name, _ in monomial)
 
     @property
@@ -93,15 +102,18 @@ class Poly:
     def value(self) -> Fraction | None:
         """The number it is, or None when it has symbols."""
         if not self.terms:
-            return Fraction(0)
+            return ZERO
         if len(self.terms) == 1 and not self.terms[0][0]:
             return self.terms[0][1]
         return None
 
     def coefficient(self, *names: str) -> Fraction:
         """The coefficient of a product of distinct symbols, or the constant for none."""
-        wanted = tuple((name, 1) for name in sorted(names))
-        return next((c for m, c in self.terms if m == wanted), Fraction(0))
+        wanted = tuple((name, 1) for name in sorted(names)) if names else ()
+        for monomial, value in self.terms:
+            if monomial == wanted:
+                return value
+        return ZERO
 
     def derivative(self, name: str) -> Poly:
         """The derivative with respect to one symbol."""
@@ -112,7 +124,7 @@ class Poly:
             if power > 1:
                 powers[name] = power - 1
             lowered = tuple(sorted(powers.items()))
-            total[lowered] = total.get(lowered, Fraction(0)) + value * power
+            total[lowered] = total.get(lowered, ZERO) + value * power
         return Poly.of(total)
 
     def put(self, values: Mapping[str, Quotient]) -> Quotient:
@@ -160,7 +172,8 @@ class Poly:
         return "".join(pieces).removeprefix("+")
 
 
-ONE = Poly((((), Fraction(1)),))
+_NOTHING: frozenset[str] = frozenset()
+ONE = Poly((((), _UNIT),))
 """The denominator of everything that has none."""
 
 
@@ -216,13 +229,18 @@ class Quotient:
 
     @property
     def symbols(self) -> frozenset[str]:
+        if self.bottom is ONE:
+            return self.top.symbols
         return self.top.symbols | self.bottom.symbols
 
     @property
     def value(self) -> Fraction | None:
         """The number it is, or None when it has symbols."""
-        top, bottom = self.top.value, self.bottom.value
-        return top / bottom if top is not None and bottom is not None and bottom else None
+        top = self.top.value
+        if top is None or self.bottom is ONE:
+            return top
+        bottom = self.bottom.value
+        return top / bottom if bottom else None
 
     def put(self, values: Mapping[str, Quotient]) -> Quotient:
         """The expression with values in place of symbols.
@@ -252,13 +270,14 @@ class Quotient:
 
 def constant(value: Fraction | int) -> Quotient:
     """A number as an expression."""
-    number = Fraction(value)
+    number = value if isinstance(value, Fraction) else Fraction(value)
     return Quotient(Poly.of({(): number}), ONE)
 
 
+@lru_cache(maxsize=256)
 def symbol(name: str) -> Quotient:
     """An unknown as an expression."""
-    return Quotient(Poly((((((name, 1),), Fraction(1))),)), ONE)
+    return Quotient(Poly(((((name, 1),), _UNIT),)), ONE)
 
 
 def fraction_text(value: Fraction) -> str:

@@ -54,18 +54,24 @@ def _unexplained(operations: list[Operation], equations: list[Equation]) -> Verd
     if len(states) > _MAX_STATES or len(named) > _MAX_OPERATIONS:
         return Verdict.unknown("too-long", "it names more operations than are followed")
     texts = {_key(state) for state in states}
-    once = [[done(verb, by, state) for state in states] for verb, by in named]
+    once = [_after(verb, by, states) for verb, by in named]
     for at, (verb, by) in enumerate(named):
         reached = list(once[at])
         for earlier in once[:at]:
-            reached += [done(verb, by, state) for state in earlier]
+            reached += _after(verb, by, earlier)
         for other, k in named[at + 1 :]:
-            reached += [done(other, k, state) for state in once[at]]
+            reached += _after(other, k, once[at])
         if not any(_key(state) in texts for state in reached):
             return Verdict.unknown(
                 "unexplained-operation", f"{verb} {by.text()} leads to no equation of the answer"
             )
     return None
+
+
+def _after(verb: str, by: Quotient, states: list[Equation]) -> list[Equation]:
+    """What an operation makes of equations; what is moved may have had either sign."""
+    verbs = ("subtract", "add") if verb == "move" else (verb,)
+    return [done(each, by, state) for each in verbs for state in states]
 
 
 def _key(state: Equation) -> tuple[str, ...]:

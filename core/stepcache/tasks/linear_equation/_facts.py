@@ -33,6 +33,10 @@ class Facts:
     """What both sides may be divided by."""
     multipliers: frozenset[Fraction]
     """What both sides may be multiplied by."""
+    symbols: frozenset[str]
+    """Every unknown of the request."""
+    sides: frozenset[str]
+    """The sides of its equations, as canonical texts."""
 
     def mentions(self, value: Fraction) -> bool:
         return abs(value) in self.numbers
@@ -59,7 +63,11 @@ def gather(problem: Problem) -> Facts:
     parts = _with_parts(numbers) | {Fraction(1)}
     every = frozenset(parts)
     signed = frozenset(n * s for n in parts for s in (1, -1))
-    return Facts(every, every, every, signed, signed, every, every)
+    return Facts(every, every, every, signed, signed, every, every, *_written(problem))
+
+
+def _written(problem: Problem) -> tuple[frozenset[str], frozenset[str]]:
+    return problem.symbols, frozenset(s.text() for pair in problem.equations for s in pair)
 
 
 def _simple(problem: Problem) -> Facts:
@@ -73,6 +81,7 @@ def _simple(problem: Problem) -> Facts:
     if problem.value is not None:
         numbers |= {abs(a * problem.value), abs(c * problem.value)}
     slopes = {abs(a), abs(c), abs(a - c)} - {Fraction(0)}
+    symbols, sides = _written(problem)
     denominators = {Fraction(n.denominator) for n in (a, b, c, d, a - c)} - {Fraction(1)}
     return Facts(
         numbers=frozenset(numbers),
@@ -84,6 +93,8 @@ def _simple(problem: Problem) -> Facts:
         multipliers=frozenset(
             denominators | {1 / n for n in slopes} | {Fraction(1) for n in (a, c, a - c) if n < 0}
         ),
+        symbols=symbols,
+        sides=sides,
     )
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 __all__ = ["Kind", "Token", "lex"]
 
@@ -30,8 +29,7 @@ Kind: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token of the text, ``text[start:stop]``."""
 
     kind: Kind
@@ -45,6 +43,8 @@ class Token:
 
 
 MAX_DIGITS = 60
+_MAX_RUN = 1_000
+"""Tokens in a row without a word or a stop beyond which the rest of the text is not read."""
 
 _MINUS = "\u2212\u2010\u2011\u2012\u2013\ufe63\u207b"
 _TIMES = "\u00d7\u2715\u2716\u00b7\u22c5\u2219\u2217"
@@ -97,6 +97,8 @@ class _Lexer:
         self.plain = _plain(text)
         self.at = 0
         self.tokens: list[Token] = []
+        self.broken = 0
+        """How many tokens there were up to the last word or stop."""
         self.maths: str = ""
         """The delimiter that closes the mathematics we stand in, or nothing."""
         self.spaced = False
@@ -106,19 +108,28 @@ class _Lexer:
     def run(self) -> tuple[Token, ...]:
         plain, end = self.plain, len(self.plain)
         while self.at < end:
-            if plain[self.at] == " ":
-                self.skip(1)
+            char = plain[self.at]
+            if char == " ":
+                self.at += 1
+                self.spaced = True
+            elif "a" <= char <= "z" or "A" <= char <= "Z":
+                self.word()
+            elif "0" <= char <= "9":
+                self.number()
             else:
                 self.step()
+            if len(self.tokens) > self.broken + _MAX_RUN:
+                self.add("bad", "too much", end - self.at)
         return tuple(self.tokens)
 
     def add(self, kind: Kind, text: str, length: int) -> None:
         start = self.at if self.lead is None else self.lead
         self.lead = None
-        stop = self.at + length
-        self.tokens.append(Token(kind, text, start, stop, self.spaced, bool(self.maths)))
-        self.at += length
+        self.at = stop = self.at + length
+        self.tokens.append(Token(kind, text, start, stop, self.spaced, self.maths != ""))
         self.spaced = False
+        if kind == "word" or kind == "stop":
+            self.broken = len(self.tokens)
 
     def skip(self, length: int) -> None:
         self.at += length
@@ -235,6 +246,9 @@ class _Lexer:
         match = _DIGITS.match(plain, start)
         whole = match.group() if match else ""
         end = start + len(whole)
+        if plain[end : end + 1] not in (".", ",", "{") and end - start <= MAX_DIGITS:
+            self.add("number", whole, end - start)
+            return
         groups: list[tuple[str, str]] = []
         while end < len(plain) - 1 and plain[end] in ".,":
             found = _DIGITS.match(plain, end + 1)

@@ -13,6 +13,8 @@ from stepcache.tasks.linear_equation._scan import Run
 __all__ = ["done", "equations_in", "is_literal", "is_marker", "leads", "monic"]
 
 _MARKER = re.compile(r"[.):\uff1a\u3001]")
+_MAX_HEAD = 80
+"""Characters before a number that begins its line."""
 _LINE_HEAD = re.compile(r"[\s#*\-+>(|\u2022]*")
 
 
@@ -37,11 +39,13 @@ def is_marker(text: str, run: Run) -> bool:
         return False
     if run.before[-1:] and run.before[-1] in STEP_WORDS:
         return True
-    line = text.rfind("\n", 0, run.start) + 1
+    line = text.rfind("\n", max(0, run.start - _MAX_HEAD), run.start) + 1
+    if not line and run.start > _MAX_HEAD:
+        return False
     if _LINE_HEAD.fullmatch(text, line, run.start) is None:
         return False
-    end = text.find("\n", run.stop)
-    rest = text[run.stop : min(end if end >= 0 else len(text), run.stop + 80)]
+    end = text.find("\n", run.stop, run.stop + 80)
+    rest = text[run.stop : end if end >= 0 else run.stop + 80]
     return bool(_MARKER.match(rest)) and bool(rest[1:].strip(" *\t\r"))
 
 

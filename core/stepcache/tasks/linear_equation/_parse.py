@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias
 
 from stepcache.tasks.linear_equation._algebra import Limit, Quotient, Unreadable, constant, symbol
@@ -20,6 +21,10 @@ Functions: TypeAlias = Mapping[str, tuple[str, Quotient]]
 
 _MAX_TOKENS = 400
 _MAX_DEPTH = 24
+_SHORT = 24
+_MAX_READ = 2_048
+_READ: dict[str, Quotient] = {}
+"""Short expressions by their notation."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -50,6 +55,20 @@ def expression(tokens: Sequence[Token], functions: Functions | None = None) -> Q
         raise Unreadable("a side of an equation is empty")
     if len(tokens) > _MAX_TOKENS:
         raise Limit("the expression is too long")
+    if functions or len(tokens) > _SHORT:
+        return _expression(tokens, functions)
+    # An answer writes the same sides again and again, and a step is read more than once.
+    key = " ".join([token.text for token in tokens])
+    value = _READ.get(key)
+    if value is None:
+        value = _expression(tokens, None)
+        if len(_READ) >= _MAX_READ:
+            _READ.clear()
+        _READ[key] = value
+    return value
+
+
+def _expression(tokens: Sequence[Token], functions: Functions | None) -> Quotient:
     parser = _Parser(tokens, functions or {})
     value = parser.sum(0)
     if parser.at < len(tokens):
@@ -64,6 +83,11 @@ def read_canonical(text: str) -> Quotient:
         Unreadable: The text was not made by us.
     """
     return expression(lex(text))
+
+
+@lru_cache(maxsize=1_024)
+def _number(text: str) -> Quotient:
+    return constant(Fraction(text))
 
 
 class _Parser:
@@ -148,7 +172,7 @@ class _Parser:
             raise Unreadable("the expression ends too early")
         self.at += 1
         if token.kind == "number":
-            return constant(Fraction(token.text))
+            return _number(token.text)
         if token.kind == "letter":
             return self.letter(token, depth)
         if token.kind == "open":

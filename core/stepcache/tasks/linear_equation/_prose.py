@@ -1,247 +1,173 @@
-"""Words of an answer that carry a claim: operations, results, numbers in words."""
+"""Words of an answer that lead to mathematics: operations, results, links, later forms."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 
 from stepcache.tasks.linear_equation._words import words
 
 __all__ = [
-    "ANSWER_WORDS",
-    "EVERY_NUMBER",
-    "LINKS",
-    "NO_SOLUTION",
-    "RESTATING",
-    "REWRITTEN",
     "STEP_WORDS",
-    "claim_words",
+    "links",
     "operation",
     "operation_behind",
-    "spelled_number",
+    "restates",
+    "rewrites",
+    "says_answer",
 ]
 
 _OPERATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "subtract",
         (
-            *("subtract", "minus", "restar", "restamos", "resta", "restando", "soustra", "subtrah"),
-            *("subtra", "sottra", "abziehen", "ziehe", "выч", "отн", "减", "減", "aftrek"),
+            *("subtract", "minus", "deduct", "abzieh", "abgezogen", "zieh", "aftrek", "trek"),
+            *("restar", "restamos", "resta", "resten", "restemos", "restá", "résta", "sustra"),
+            *("soustra", "retranch", "subtra", "sottra", "вычт", "вычита"),
+            *("вычес", "отним", "отня"),
         ),
     ),
     (
         "add",
         (
-            *("add", "plus", "suma", "sumar", "ajout", "addi", "somar", "some", "somando"),
-            *("adicion", "aggiung", "hinzu", "прибав", "добав", "加", "optel"),
+            *("add", "plus", "hinzu", "optel", "suma", "sume", "súma", "añad", "agreg", "adici"),
+            *("ajout", "soma", "sommi", "sommo", "aggiun", "прибав", "добав"),
         ),
     ),
-    ("divide", ("divid", "divis", "teil", "deel", "delen", "раздел", "делим", "除")),
-    ("multiply", ("multipl", "vermenig", "умнож", "乘", "times")),
+    ("divide", ("divi", "diví", "teil", "geteilt", "deel", "delen", "раздел", "подел", "делим")),
+    ("multiply", ("multipl", "moltiplic", "vermenig", "умнож", "times")),
+    ("move", ("move", "moving", "transpos", "verschieb", "mover", "movemos", "перенес", "перенос")),
 )
 _BEHIND: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("subtract", ("subtrah", "abzieh", "abgezogen", "aftrek", "引")),
-    ("add", ("addier", "hinzu", "optel", "足")),
-    ("divide", ("dividier", "teilen", "geteilt", "delen", "割")),
-    ("multiply", ("multiplizier", "vermenig", "掛")),
+    ("subtract", ("subtrah", "abzieh", "abzuzieh", "abgezogen", "aftrek")),
+    ("add", ("addier", "hinzu", "optel")),
+    ("divide", ("dividier", "teil", "geteilt", "delen")),
+    ("multiply", ("multiplizier", "vermenig")),
 )
 """Of languages that put the verb last."""
-_NOT_VERBS = frozenset(
-    ("additional", "additionally", "someone", "something", "sometimes", "somehow")
+_SIGNS = {"减": "subtract", "減": "subtract", "加": "add", "除": "divide", "乘": "multiply"}
+"""Chinese verbs, before their number."""
+_SIGNS_BEHIND = dict.fromkeys("引減", "subtract") | dict.fromkeys("足加", "add")
+_SIGNS_BEHIND |= dict.fromkeys("割除", "divide") | dict.fromkeys("掛乗", "multiply")
+_SIGNS_BEHIND |= {"移": "move"}
+"""Japanese verbs, behind the particle that follows their number."""
+_PARTICLES = "をでにか"
+_NOT_VERBS = words("""
+    additional additionally address addresses addressed divisible division's dividend dividends
+    divisor divisors sumario sumamente additiv ziehtätig divine diviner divisa teilnehmer teilweise
+    trekking somatic
+    """)
+_ENDS = frozenset((".", "\n", ";", "。", "!", "\r"))
+
+_ANSWERS = words("""
+    solution answer result solución respuesta réponse lösung antwort ergebnis solução
+    resposta soluzione risposta oplossing antwoord решение ответ
+    答 案 解 答案 答え root racine wurzel raíz raiz radice корень
+    """)
+_ANSWER_SIGNS = ("答案", "答え", "解为", "解是", "解は", "解得", "解為")
+
+_LINKS = words("""
+    is equals equal to : be must es est ist é è igual égal égale à a uguale gleich vale
+    vaut beträgt lautet gelijk aan равно равен равна равняется
+    为 是 為 等于 等於 的值是 的值为 的值為 的值等于 は の値は が therefore thus
+    then ** ：
+    """) | {"\n"}
+
+_RESTATING = (
+    *("the equation", "this equation", "linear equation", "the given", "given equation"),
+    *("given :", "original", "start with", "starting with", "starting from", "la ecuación"),
+    *("a equação", "l'équation", "l’équation", "die gleichung", "der gleichung"),
+    *("l'equazione", "l’equazione", "de vergelijking", "уравнение"),
+    *("原方程", "方程是", "方程为", "方程式は", "元の方程式"),
 )
 
-ANSWER_WORDS = frozenset(
-    (
-        *(
-            "solution",
-            "answer",
-            "soluci\u00f3n",
-            "respuesta",
-            "solution",
-            "r\u00e9ponse",
-            "l\u00f6sung",
-        ),
-        *(
-            "antwort",
-            "ergebnis",
-            "solu\u00e7\u00e3o",
-            "resposta",
-            "soluzione",
-            "risposta",
-            "oplossing",
-        ),
-        *(
-            "\u0440\u0435\u0448\u0435\u043d\u0438\u0435",
-            "\u043e\u0442\u0432\u0435\u0442",
-            "\u7b54",
-            "\u6848",
-            "\u89e3",
-        ),
-    )
-)
-
-LINKS = frozenset(
-    (
-        *("is", "equals", "equal", "to", ":", "be", "must", "es", "est", "ist", "\u00e9", "\u00e8"),
-        *(
-            "igual",
-            "a",
-            "gleich",
-            "\u0440\u0430\u0432\u043d\u043e",
-            "\u4e3a",
-            "\u662f",
-            "therefore",
-            "thus",
-            "then",
-            "**",
-            "\n",
-        ),
-    )
-)
-
-RESTATING = (
-    "the equation",
-    "this equation",
-    "linear equation",
-    "the given",
-    "given equation",
-    "given :",
-    "original",
-    "start with",
-    "starting with",
-    "starting from",
-    "la ecuaci\u00f3n",
-    "a equa\u00e7\u00e3o",
-    "l'\u00e9quation",
-    "die gleichung",
-    "der gleichung",
-    "l'equazione",
-    "de vergelijking",
-    "\u0443\u0440\u0430\u0432\u043d\u0435\u043d\u0438\u0435",
-    "\u65b9 \u7a0b",
-)
-"""Words that say the equation after them is the one that was given."""
-
-REWRITTEN = frozenset(
-    (
-        *("becomes", "become", "simplifies", "simplified", "simplify", "simplifying", "simplifies"),
-        *(
-            "new",
-            "now",
-            "get",
-            "gives",
-            "gets",
-            "gave",
-            "obtain",
-            "resulting",
-            "reduces",
-            "rewritten",
-        ),
-        *("rewrite", "reduced", "equivalent", "left", "yields", "leads", "then", "both", "sides"),
-        *("resulta", "queda", "obtenemos", "devient", "obtient", "ergibt", "wird", "erhalten"),
-    )
-)
-"""Words that say it is a later form."""
+_REWRITTEN = words("""
+    becomes become simplifies simplified simplify simplifying new now get gives gets gave obtain
+    resulting reduces rewritten rewrite reduced equivalent left yields leads then both sides remains
+    wird ergibt erhalten erhält bleibt vereinfacht vereinfachen vereinfachte seiten beiden neue nun
+    umgeformt folgt
+    devient obtient obtenons obtenir donne reste simplifie simplifier simplifiée côtés membres
+    nouvelle réduit
+    resulta queda obtenemos obtiene simplifica simplificada simplificamos lados ambos miembros
+    reduce convierte nueva
+    fica obtemos torna resulta-se membros simplificar reduz nova
+    diventa otteniamo ottiene semplifica semplificando entrambi membri lati rimane riduce nuova
+    wordt krijgen kanten zijden
+    получаем получим получается принимает становится частей части обе обеих
+    упростим
+    """)
+_REWRITTEN_SIGNS = ("变", "變", "得", "化", "两边", "兩邊", "両辺", "移项", "移項", "にな", "とな")
 
 STEP_WORDS = words(
     """
     step steps paso étape etape schritt passo etapa stap шаг part case line
-    equation row method # 步 骤 第 krok steg trin
+    equation row method # 步 骤 第 krok steg trin 步骤 步驟 ステップ 手順
     """
 )
-
-NO_SOLUTION = re.compile(
-    r"\b(?:no (?:real )?solutions?|(?:has|have|is) unsolvable|cannot be solved"
-    r"|does not have a solution|no value|never true|keine lösung|sin solución|no tiene solución"
-    r"|aucune solution|pas de solution|sem solução|nessuna soluzione|geen oplossing|нет решений)\b"
-    r"|无解"
-)
-EVERY_NUMBER = re.compile(
-    r"\b(?:infinitely many|infinite(?: number of)? solutions|all (?:real )?numbers"
-    r"|every (?:real )?number|any (?:real )?number|any value|all values|always true"
-    r"|unendlich viele|infinitas soluciones|une infinité|infinitas soluções|infinite soluzioni)\b"
-    r"|无数"
-)
-
-_CLAIMS = re.compile(
-    r"\b(?:odd|even number|prime|integer|irrational|approximately|approx|about|roughly|rounded"
-    r"|percent|not equal|isn't|incorrect|wrong|undefined|inequality|greater|fewer|squared?|cubed?|"
-    r"(?:is|answer) (?:positive|negative)|(?:positive|negative) (?:number|solution|answer))\b"
-)
-
-_ENGLISH_NUMBERS = {
-    word: value
-    for value, word in enumerate(
-        (
-            *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"),
-            *("twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen"),
-            *("nineteen", "twenty"),
-        ),
-        start=2,
-    )
-}
-_OTHER_NUMBERS = words(
-    """
-    thirty forty fifty sixty seventy eighty ninety hundred thousand million half
-    third quarter twice double triple dozen dos tres cuatro cinco seis siete
-    ocho nueve diez once doce trece quince veinte mitad doble deux trois quatre
-    cinq sept huit neuf dix onze douze treize quinze vingt moitié zwei drei vier
-    fünf sechs sieben acht neun zehn elf zwölf dreizehn zwanzig hälfte dois duas
-    três quatro sete oito nove dez doze treze vinte metade due tre quattro
-    cinque sei sette otto dieci undici dodici tredici venti metà twee drie vijf
-    zes zeven negen tien dertien twintig два три четыре пять шесть семь восемь
-    девять десять
-    """
-)
-# English words that are numbers elsewhere ("once", "sei") are left to English: they make no claim.
-_OTHER = _OTHER_NUMBERS - {"once", "sei", "third"}
-_WORDS = re.compile(r"[^\W\d_]+")
-_IDEOGRAPHS = re.compile(
-    "[\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341\u767e\u5343\u534a]"
-)
-# "the two sides", "two steps": how many there are of what every equation has.
-_COUNTED = frozenset(("sides", "steps", "side", "expressions", "parts", "terms", "equations"))
 
 
 def operation(words: Sequence[str]) -> str | None:
-    """The operation that the nearest verb names: subtract, add, divide, multiply; or None."""
+    """The operation that the nearest verb names: subtract, add, divide, multiply, move; or None."""
     for word in reversed(words):
-        if word in (".", "\n", ";"):
+        if word in _ENDS:
             return None
-        if word in _NOT_VERBS:
-            continue
-        for name, stems in _OPERATIONS:
-            if word.startswith(stems):
-                return name
+        verb = _verb(word)
+        if verb is not None:
+            return verb
     return None
 
 
 def operation_behind(words: Sequence[str]) -> str | None:
     """The operation named behind its number, as in ``3 auf beiden Seiten subtrahieren``."""
     for word in words:
-        if word in (".", "\n", ";", ":"):
+        if word in _ENDS or word == ":":
             return None
-        for name, stems in _BEHIND:
-            if word.startswith(stems):
-                return name
+        verb = _verb_behind(word)
+        if verb is not None:
+            return verb
     return None
 
 
-def spelled_number(lowered: str) -> Iterator[tuple[str, int | None]]:
-    """Numbers in words, with their value where it is known."""
-    words = _WORDS.findall(lowered)
-    for index, word in enumerate(words):
-        if word in _ENGLISH_NUMBERS:
-            if words[index + 1 : index + 2] and words[index + 1] in _COUNTED:
-                continue
-            yield word, _ENGLISH_NUMBERS[word]
-        elif word in _OTHER:
-            yield word, None
-    for sign in _IDEOGRAPHS.findall(lowered):
-        yield sign, None
+@lru_cache(maxsize=2_048)
+def _verb(word: str) -> str | None:
+    if word in _NOT_VERBS:
+        return None
+    if not word.isascii() and word[0] > "⺀":
+        if word[0] in _PARTICLES:
+            return None
+        return next((_SIGNS[c] for c in reversed(word[-64:]) if c in _SIGNS), None)
+    return next((name for name, stems in _OPERATIONS if word.startswith(stems)), None)
 
 
-def claim_words(lowered: str) -> Iterator[str]:
-    """Words that say something of the answer which is not verified."""
-    for match in _CLAIMS.finditer(lowered):
-        yield match.group()
+@lru_cache(maxsize=2_048)
+def _verb_behind(word: str) -> str | None:
+    if word in _NOT_VERBS:
+        return None
+    if word[:1] in _PARTICLES or word[:1] == "移":
+        return next((_SIGNS_BEHIND[c] for c in word[:16] if c in _SIGNS_BEHIND), None)
+    return next((name for name, stems in _BEHIND if word.startswith(stems)), None)
+
+
+def says_answer(words: Sequence[str]) -> bool:
+    """Whether words speak of the answer, so that the number behind them is said to be it."""
+    if not _ANSWERS.isdisjoint(words):
+        return True
+    return any(sign in word for word in words if not word.isascii() for sign in _ANSWER_SIGNS)
+
+
+def links(words: Sequence[str]) -> bool:
+    """Whether words say that what stands on both sides of them is equal: ``x is 5``."""
+    return 0 < len(words) <= 4 and _LINKS.issuperset(words)
+
+
+def restates(words: Sequence[str]) -> bool:
+    """Whether words say that the equation behind them is the one that was given."""
+    said = " ".join(words[-8:])
+    return any(cue in said for cue in _RESTATING)
+
+
+def rewrites(words: Sequence[str]) -> bool:
+    """Whether words say that what follows is a later form."""
+    if not _REWRITTEN.isdisjoint(words):
+        return True
+    return any(sign in word for word in words if not word.isascii() for sign in _REWRITTEN_SIGNS)

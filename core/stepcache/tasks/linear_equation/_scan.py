@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from stepcache.tasks.linear_equation._lex import Token, lex
 
-__all__ = ["Run", "runs", "scan"]
+__all__ = ["Run", "conjoined", "parted", "runs", "scan"]
 
 _ARTICLES = frozenset("aAI")
-_PARTICLES = frozenset("àÀéÉвВиИсСкКоОаАяЯ")  # Romance and Cyrillic words of one letter
+_PARTICLES = frozenset("àÀéÉèÈвВиИсСкКоОаАяЯ")  # Romance and Cyrillic words of one letter
 _SHORT = 1_000
 _NEAR = 16
 """Words kept before a run."""
 _MATHS = frozenset(("number", "letter", "op", "eq", "open", "close", "frac", "blank", "bad"))
+_CONJUNCTIONS = frozenset("yeou")
+"""Romance words of one letter ("and", "or") that could be unknowns."""
+_CONJOINED = re.compile(r" [yeou][ ,]")
 _ASK_BEFORE = frozenset(("is", "let", "for", "of", "find", "determine", "isolate", "compute"))
 _ASK_AFTER = frozenset(
     ("be", "in", "that", "if", "when", "such", "satisfies", "given", "where", "from")
@@ -70,6 +75,16 @@ class Run:
         return bare[0].text if len(bare) == 1 and bare[0].kind == "letter" else None
 
 
+class _Found(NamedTuple):
+    """A run of which it is not yet known what follows."""
+
+    tokens: tuple[Token, ...]
+    before: tuple[str, ...]
+    after: str
+    glued: bool
+    boxed: bool
+
+
 def runs(text: str) -> tuple[Run, ...]:
     """The mathematical runs of a text, in order. Linear in its length; never raises."""
     return _remembered(text) if len(text) <= _SHORT else scan(lex(text))
@@ -83,7 +98,7 @@ def _remembered(text: str) -> tuple[Run, ...]:
 
 def scan(tokens: Sequence[Token]) -> tuple[Run, ...]:
     """The mathematical runs among tokens."""
-    found: list[Run] = []
+    found: list[_Found] = []
     words: list[str] = []
     current: list[Token] = []
     previous: Token | None = None
@@ -104,9 +119,54 @@ def scan(tokens: Sequence[Token]) -> tuple[Run, ...]:
     return _with_behind(found, words)
 
 
-def _with_behind(found: list[Run], trailing: Sequence[str]) -> tuple[Run, ...]:
-    behind = [*(run.before for run in found[1:]), tuple(trailing)]
-    return tuple(replace(run, behind=words[:_NEAR]) for run, words in zip(found, behind))
+def conjoined(lowered: str) -> bool:
+    """Whether a text has a letter by itself that may be the "and" or "or" of its language."""
+    return _CONJOINED.search(lowered) is not None
+
+
+def parted(found: Sequence[Run], symbols: frozenset[str]) -> tuple[Run, ...]:
+    """The runs cut at such letters: ``2x = 10 y x = 5`` in Spanish.
+
+    Args:
+        symbols: Letters that are unknowns, and no words.
+    """
+    words = _CONJUNCTIONS - symbols
+    pieces: list[Run] = []
+    for run in found:
+        at = 0
+        before = run.before
+        for index, token in enumerate(run.tokens):
+            if token.text in words and _conjunction(run, index):
+                if index > at:
+                    cut = run.tokens[at:index]
+                    pieces.append(
+                        replace(
+                            run, tokens=cut, before=before, after=token.text, behind=(token.text,)
+                        )
+                    )
+                    before = ()
+                before = (*before, token.text)
+                at = index + 1
+        if at < len(run.tokens):
+            pieces.append(replace(run, tokens=run.tokens[at:], before=before))
+    return tuple(pieces)
+
+
+def _conjunction(run: Run, index: int) -> bool:
+    token = run.tokens[index]
+    if token.maths or not (token.spaced or index == 0):
+        return False
+    if index and run.tokens[index - 1].kind not in ("number", "letter", "close"):
+        return False
+    if index + 1 == len(run.tokens):
+        return run.after.isalpha() or run.after == ","
+    following = run.tokens[index + 1]
+    return following.spaced and following.kind in ("number", "letter", "open", "frac", "op")
+
+
+def _with_behind(found: list[_Found], trailing: Sequence[str]) -> tuple[Run, ...]:
+    behind = [*(run.before for run in found[1:]), tuple(trailing[:_NEAR])]
+    return tuple(Run(*run, words) for run, words in zip(found, behind))
 
 
 def _joins(tokens: Sequence[Token], index: int) -> bool:
@@ -124,7 +184,7 @@ def _close(
     words: list[str],
     previous: Token | None,
     following: Token | None,
-    found: list[Run],
+    found: list[_Found],
 ) -> list[str]:
     """Keep a finished run; returns the words to go on with."""
     trimmed = _trimmed(current)
@@ -140,7 +200,7 @@ def _close(
         glued = bool(previous and previous.kind == "word" and previous.stop == trimmed[0].start)
     boxed = previous is not None and previous.text == "\\boxed"
     after = following.text.casefold() if following else ""
-    found.append(Run(tuple(trimmed), tuple(words[-_NEAR:]), after, glued, boxed))
+    found.append(_Found(tuple(trimmed), tuple(words[-_NEAR:]), after, glued, boxed))
     return []
 
 
@@ -170,7 +230,9 @@ def _article(token: Token, before: Token | None, after: Token | None) -> bool:
     if not lone_left or touches or after is None:
         return False
     if token.text in _PARTICLES:
-        return after.spaced and after.kind in ("word", "letter")
+        kinds = ("word",) if token.text > "\u0400" else ("word", "letter")
+        told = before is not None and before.kind in kinds and after.kind == "number"
+        return after.spaced and (told or after.kind in ("word", "letter"))
     if after.kind != "word":
         return False
     asked = before is not None and before.kind == "word" and before.text.casefold() in _ASK_BEFORE

@@ -21,6 +21,7 @@ from stepcache.tasks.linear_equation._algebra import (
     symbol,
 )
 from stepcache.tasks.linear_equation._facts import Facts, gather
+from stepcache.tasks.linear_equation._lexicon import english, sayings
 from stepcache.tasks.linear_equation._moves import (
     equations_in,
     is_literal,
@@ -31,23 +32,21 @@ from stepcache.tasks.linear_equation._moves import (
 from stepcache.tasks.linear_equation._parse import sides
 from stepcache.tasks.linear_equation._problem import Problem, numerator
 from stepcache.tasks.linear_equation._prose import (
-    ANSWER_WORDS,
-    EVERY_NUMBER,
-    LINKS,
-    NO_SOLUTION,
-    RESTATING,
-    REWRITTEN,
-    claim_words,
+    links,
     operation,
     operation_behind,
-    spelled_number,
+    restates,
+    rewrites,
+    says_answer,
 )
-from stepcache.tasks.linear_equation._scan import Run, runs
+from stepcache.tasks.linear_equation._scan import Run, conjoined, parted, runs
 
 __all__ = ["Findings", "examine"]
 
-_MAX_CHARS = 20_000
+_MAX_CHARS = 100_000
 _MAX_PAIRS = 60
+_LETTER_WORDS = frozenset("aeiouyAEIOUY")
+"""Romance articles and conjunctions of one letter."""
 
 
 @dataclass
@@ -106,6 +105,7 @@ class _Examiner:
     findings: Findings
     opening: bool
     facts: Facts = field(init=False)
+    lowered: str = field(init=False)
     before: Run | None = None
     """The run before the present one."""
     found: tuple[Run, ...] = ()
@@ -114,9 +114,12 @@ class _Examiner:
 
     def __post_init__(self) -> None:
         self.facts = gather(self.problem)
+        self.lowered = self.text.casefold()
 
     def run(self) -> None:
         found = runs(self.text)
+        if conjoined(self.lowered) and not english(self.lowered):
+            found = parted(found, self.facts.symbols)
         self.found = found
         self.prose()
         for run in found:
@@ -126,20 +129,17 @@ class _Examiner:
     # --- sentences ------------------------------------------------------------------------------
 
     def prose(self) -> None:
-        lowered = self.text.casefold()
-        none, every = NO_SOLUTION.search(lowered), EVERY_NUMBER.search(lowered)
-        claimed = "none" if none else "all" if every else None
-        if claimed and claimed != self.problem.solutions:
-            what = (none or every).group()  # type: ignore[union-attr]
-            self.findings.fail("wrong-claim", f"it says {what!r}, which does not hold")
-        elif claimed:
-            self.findings.final = True
-            self.findings.claims += 1
-        for word in claim_words(lowered):
-            self.findings.doubt("unread-words", f"{word!r} is a claim that is not verified")
-        for word, value in spelled_number(lowered):
-            if value is None or not self.facts.mentions(Fraction(value)):
-                self.findings.doubt("unread-number", f"{word!r} is not a number of the request")
+        for kind, said, value in sayings(self.lowered):
+            if kind == "claim":
+                self.findings.doubt("unread-words", f"{said!r} is a claim that is not verified")
+            elif kind == "number":
+                if value is None or not self.facts.mentions(Fraction(value)):
+                    self.findings.doubt("unread-number", f"{said!r} is not a number of the request")
+            elif kind != self.problem.solutions:
+                self.findings.fail("wrong-claim", f"it says {said!r}, which does not hold")
+            else:
+                self.findings.final = True
+                self.findings.claims += 1
 
     # --- mathematics ----------------------------------------------------------------------------
 
@@ -170,16 +170,16 @@ class _Examiner:
 
     def letter(self, run: Run) -> None:
         name = run.single or ""
-        if name in self.problem.symbols:
+        if name in self.facts.symbols:
             return
         if run.tokens[0].maths or (run.before[-1:] and run.before[-1] in ("for", "of", "isolate")):
             self.findings.fail("other-variable", f"it speaks of {name}, not {self.problem.unknown}")
-        else:
+        elif not (name in _LETTER_WORDS and run.after.isalpha() and not english(self.lowered)):
             self.findings.doubt("unreadable", f"the letter {name!r} is not read")
 
     def equation(self, left: Quotient, right: Quotient, run: Run) -> None:
         names = left.symbols | right.symbols
-        strange = names - self.problem.symbols
+        strange = names - self.facts.symbols
         if strange:
             name = sorted(strange)[0]
             self.findings.fail("other-variable", f"it speaks of {name}, not {self.problem.unknown}")
@@ -262,10 +262,9 @@ class _Examiner:
 
     def restated(self, run: Run, parts: Sequence[Quotient]) -> None:
         """An equation said to be the given one must be the given one."""
-        said = " ".join(run.before[-8:])
-        if len(parts) != 2 or not any(cue in said for cue in RESTATING):
+        if len(parts) != 2 or not run.before or not restates(run.before):
             return
-        if REWRITTEN & set(run.before) or self._alone(parts):
+        if rewrites(run.before) or self._alone(parts):
             return
         if not parts[0].symbols | parts[1].symbols:
             return
@@ -308,7 +307,7 @@ class _Examiner:
 
     def expression(self, run: Run, value: Quotient, *, alone: bool) -> None:
         number = value.value
-        strange = value.symbols - self.problem.symbols
+        strange = value.symbols - self.facts.symbols
         if strange:
             self.findings.fail("other-variable", f"it speaks of {sorted(strange)[0]}")
         elif self.linked(run):
@@ -325,7 +324,7 @@ class _Examiner:
     def linked(self, run: Run) -> bool:
         """``x is 5``, ``2x equals 10``: the words between join it to the run before."""
         before = self.before
-        if before is None or not run.before or not set(run.before) <= LINKS or len(run.before) > 4:
+        if before is None or not links(run.before):
             return False
         return (
             before.bad is None and not before.glued and (before.equals > 0 or bool(before.letters))
@@ -356,7 +355,7 @@ class _Examiner:
         if alone and not words and not run.after.strip(" .\n*"):
             return True
         near = words[-5:]
-        return bool(ANSWER_WORDS & set(near)) and not operation(near)
+        return says_answer(near) and not operation(near)
 
     def value(self, number: Fraction, run: Run) -> None:
         problem = self.problem
@@ -368,6 +367,7 @@ class _Examiner:
             )
         else:
             self.findings.claims += 1
+            self.findings.equations.append((symbol(problem.unknown), constant(number)))
             self.findings.final = self.findings.final or is_literal(run.tokens)
 
     def number(self, run: Run, number: Fraction) -> None:
@@ -376,6 +376,13 @@ class _Examiner:
         if verb is None:
             if not self.facts.mentions(number):
                 self.findings.doubt("unread-number", f"{written} is not a number of the request")
+            return
+        if verb == "move":
+            fits = number in self.facts.addends or -number in self.facts.addends
+            if fits:
+                self.findings.operations.append((verb, constant(number)))
+            else:
+                self.findings.doubt("unexplained-operation", f"{written} is not there to be moved")
             return
         if verb in ("subtract", "add"):
             fits = (number if verb == "subtract" else -number) in self.facts.addends
@@ -405,14 +412,16 @@ class _Examiner:
     def term(self, run: Run, value: Quotient) -> None:
         verb = operation(run.before) or operation_behind(run.behind)
         unknown = self.problem.unknown
-        if len(self.problem.symbols) > 1 or not self.problem.simple:
-            given = {side.text() for pair in self.problem.equations for side in pair}
-            if value.text() not in given and not self.facts.term(value, unknown):
+        if len(self.facts.symbols) > 1 or not self.problem.simple:
+            if value.text() not in self.facts.sides and not self.facts.term(value, unknown):
                 self.findings.doubt("unread-term", f"{value.text()} is not of the request")
             return
         slope = value.top.coefficient(unknown)
         bare = not value.top.coefficient()
-        if verb in ("subtract", "add") and bare:
+        if verb == "move" and bare:
+            fits = slope in self.facts.slopes or -slope in self.facts.slopes
+            self.findings.operations.append((verb, value))
+        elif verb in ("subtract", "add") and bare:
             fits = (slope if verb == "subtract" else -slope) in self.facts.slopes
             self.findings.operations.append((verb, value))
         else:
