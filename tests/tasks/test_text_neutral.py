@@ -168,6 +168,8 @@ def test_law_2_what_could_change_an_answer_parts_requests(one: str, other: str) 
         "Reply in the tone of the user.",
         "Übersetze alles ins Deutsche.",
         "请翻译用户的话。",
+        "Improve the prompt that follows.",
+        "Write three variations of what you get.",
     ],
 )
 def test_law_2_nothing_is_neutral_where_the_wording_is_worked_on(system: str) -> None:
@@ -208,6 +210,35 @@ def test_law_2_neutral_words_are_stable(text: str) -> None:
         assert again is None or again == words
 
 
+QUESTION = ("how", "can", "my", "cousin", "reach", "the", "old", "mill")
+COUNTS = st.sampled_from(
+    ["not", "never", "only", "two", "7", "Ann", "mill", "we", "without", "less", "tomorrow", "off"]
+)
+
+
+@given(st.integers(0, len(QUESTION)), COUNTS)
+def test_law_2_one_more_word_that_counts_is_seen_anywhere(at: int, word: str) -> None:
+    """Wherever it is put, a word that is on no list makes another request."""
+    longer = " ".join((*QUESTION[:at], word, *QUESTION[at:]))
+    assert demands(longer) != demands(" ".join(QUESTION))
+
+
+@given(st.permutations(QUESTION))
+def test_law_2_the_order_of_words_counts(words: list[str]) -> None:
+    """The same words in another order are another request."""
+    same = tuple(words) == QUESTION
+    assert (demands(" ".join(words)) == demands(" ".join(QUESTION))) is same
+
+
+@given(
+    st.sampled_from(["", "hi, ", "Good morning! ", "um, ", "so ", "ok so ", "please, "]),
+    st.sampled_from(["", "?", " ?!", "...", ", please?", "? Thanks!", ". Many thanks"]),
+)
+def test_neutral_words_meet_in_all_combinations(before: str, after: str) -> None:
+    """Any beginning and any end from the lists leave the request what it is."""
+    assert demands(f"{before}{' '.join(QUESTION)}{after}") == demands(" ".join(QUESTION))
+
+
 @given(st.text(max_size=120))
 def test_any_text_has_one_form_or_none(text: str) -> None:
     """Whatever comes in, the answer is a tuple of words or None, and never an error."""
@@ -218,6 +249,11 @@ def test_any_text_has_one_form_or_none(text: str) -> None:
 def test_law_10_long_and_hostile_texts_end_soon() -> None:
     """Only short texts are read, and reading takes no long time."""
     started = time.perf_counter()
-    for text in ("hi " * 300_000, "how do i " + "a-" * 490, "please " * 140 + "explain it"):
+    for text in (
+        "hi " * 300_000,
+        "um " * 320 + "how",
+        "how do i " + "a-" * 490,
+        "please " * 140 + "explain it",
+    ):
         neutral_words(text)
     assert time.perf_counter() - started < 1.0

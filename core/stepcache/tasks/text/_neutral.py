@@ -132,9 +132,9 @@ class _Reading:
         sign = self.tokens[at]
         if sign.isupper() or sign.casefold() not in self.language.fillers:
             return False
+        while at and self.tokens[at - 1].casefold() in self.language.fillers:
+            at -= 1
         before = self.tokens[at - 1].casefold() if at else ","
-        if before in self.language.fillers:
-            return self.hesitates(at - 1)
         return before in self.language.openers or before in _SUBJECTS or before == ","
 
     def is_participle(self, at: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 __all__ = ["about_wording", "acts_on_text", "has_plain_signs", "is_plain"]
 
@@ -59,10 +60,13 @@ _ACTS = (
     *("encrypt", "rhyme", "mimic", "imitat", "mirror", "quote", "quotation", "label", "tag"),
     *("annotat", "parse", "punctuat", "uppercase", "lowercase", "capital", "revers", "sentence"),
     *("synonym", "greet", "thank", "please", "edit", "convert", "normali", "embed", "search"),
-    *("query", "queries", "intent", "moderat", "title"),
+    *("query", "queries", "intent", "moderat", "title", "text", "prompt", "input", "utteranc"),
+    *("improv", "enhanc", "refin", "polish", "continu", "variation", "variant", "rank", "score"),
+    *("grade", "judge", "critiqu", "feedback", "assess", "evaluat", "categor", "rout", "similar"),
+    *("duplicat", "dialect", "slang", "typo", "simplif"),
 )
-_ACTS_WORD = re.compile(r"[^\W\d_]+")
 _LONGEST_CONTEXT = 20_000
+_ACTS_BEGIN = re.compile(rf"(?<![^\W\d_])(?:{'|'.join((*_ACTS, *_ABOUT_STEMS))})")
 # Languages that part no words: anywhere in the text.
 _ABOUT_SIGNS = (
     *("文字", "字符", "空格", "字数", "字數", "翻译", "翻譯", "翻訳", "スペース", "空白", "単語"),
@@ -96,17 +100,15 @@ def about_wording(text: str) -> bool:
     return any(word in _ABOUT or word.startswith(_ABOUT_STEMS) for word in _WORD.findall(folded))
 
 
-def acts_on_text(context: str) -> bool:
-    """May an earlier message, or a system prompt, ask to do something to the words that follow?"""
-    if len(context) > _LONGEST_CONTEXT:
+def acts_on_text(contexts: Sequence[str]) -> bool:
+    """May an earlier message, or a system prompt, ask to do something to the words that follow?
+
+    Taken for granted where there is too much to read.
+    """
+    if sum(map(len, contexts)) > _LONGEST_CONTEXT:
         return True
-    folded = context.casefold()
-    if any(sign in folded for sign in _ABOUT_SIGNS):
-        return True
-    return any(
-        word.startswith(_ACTS) or word.startswith(_ABOUT_STEMS)
-        for word in _ACTS_WORD.findall(folded)
-    )
+    folded = "\n".join(contexts).casefold()
+    return any(sign in folded for sign in _ABOUT_SIGNS) or _ACTS_BEGIN.search(folded) is not None
 
 
 def _inside_word(text: str, at: int) -> bool:

@@ -46,7 +46,7 @@ class TextTask:
         if not text.strip():
             return Declined(reason="the request has no text")
         # Where earlier turns have something done to the words that follow, each of them counts.
-        bound = any(acts_on_text(message.text) for message in request.messages[:-1])
+        bound = acts_on_text([message.text for message in request.messages[:-1]])
         canonical = unicodedata.normalize("NFC", text) if bound else canonical_text(text)
         words = None if bound else neutral_words(canonical)
         demand = {"text": canonical} if words is None else {"words": list(words)}
