@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
@@ -58,6 +59,9 @@ class StepCacheLLM(HostForms):
     The token counts beside it are what was spent now; the host's ``TokenCountingHandler`` takes a
     0 for unknown and counts the text of a hit itself, so read costs from here or from ``engine``.
 
+    A copy shares the engine. A pickle opens the same ``store`` again where that was a path, and
+    starts with an empty memory otherwise.
+
     A setting without a JSON form (a tokenizer object, a dtype, a closure for a prompt) gives a call
     no safe identity: it passes through to the LLM, and the reason says which one it was.
 
@@ -98,6 +102,8 @@ class StepCacheLLM(HostForms):
 
     _engine: StepCacheEngine = PrivateAttr()
     _ledger: Ledger = PrivateAttr(default_factory=Ledger)
+    _plain_given: dict[str, Any] = PrivateAttr(default_factory=dict)
+    _parts_given: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     def __init__(
         self,
@@ -130,6 +136,25 @@ class StepCacheLLM(HostForms):
                 f"engine and {', '.join(surplus)} are both given: the engine already has its own"
             )
         self._engine = engine
+        path = store if isinstance(store, (str, os.PathLike)) else None
+        self._plain_given = {"store": path, "policy": policy, "ttl": ttl}
+        self._parts_given = {"embedder": embedder, "tasks": tasks}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickle holds: the settings, not the engine. The LLM has to be picklable."""
+        private = dict(self.__pydantic_private__ or {})
+        bare = copy.copy(self)
+        for name in ("_engine", "_ledger"):
+            private.pop(name, None)
+        object.__setattr__(bare, "__pydantic_private__", private)
+        state: dict[str, Any] = super(StepCacheLLM, bare).__getstate__()
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        private = state.get("__pydantic_private__") or {}
+        given = {**private.get("_plain_given", {}), **private.get("_parts_given", {})}
+        self.__init__(**state["__dict__"], **given)  # type: ignore[misc]
+        self._standing = private.get("_standing", self._standing)
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> StepCacheLLM:
         """A copy that shares the engine, as two applications of one cache do."""

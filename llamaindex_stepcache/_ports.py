@@ -61,6 +61,10 @@ class _PerCall(Generic[R]):
     def _prefix(self, call: ModelCall) -> str:
         return (call.prefix or "") if self._prefill else ""
 
+    def _asked_tool(self, call: ModelCall) -> str | None:
+        """The tool to answer with; a part is asked for in words."""
+        return None if call.purpose == "patch" else self._tool
+
     def _kwargs(self, call: ModelCall) -> dict[str, Any]:
         kwargs = dict(self._call.kwargs)
         if call.purpose != "patch":
@@ -88,7 +92,7 @@ class _PerCall(Generic[R]):
             yield self._without_prefix(reply, call)
 
     def _part(self, response: ChatResponse, call: ModelCall) -> Reply:
-        return self._without_prefix(to_reply(response, tool=self._tool), call)
+        return self._without_prefix(to_reply(response, tool=self._asked_tool(call)), call)
 
     def _without_prefix(self, reply: Reply, call: ModelCall) -> Reply:
         prefix = self._prefix(call)
@@ -124,7 +128,7 @@ class InnerLLM(_PerCall[R]):
             chunks = self._llm.stream_chat(host.messages, **host.kwargs)
         else:
             chunks = self._llm.stream_complete(host.prompt, formatted=host.formatted, **host.kwargs)
-        heard = _Heard(self._tool)
+        heard = _Heard(self._asked_tool(call))
         try:
             for chunk in chunks:
                 heard.note(chunk)
@@ -168,7 +172,7 @@ class AsyncInnerLLM(_PerCall[R]):
             self._chunks = await self._llm.astream_complete(
                 host.prompt, formatted=host.formatted, **host.kwargs
             )
-        heard = _Heard(self._tool)
+        heard = _Heard(self._asked_tool(call))
         async for chunk in self._chunks:
             heard.note(chunk)
             yield Delta(chunk.delta or "", payload=chunk)

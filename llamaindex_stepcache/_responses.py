@@ -39,6 +39,8 @@ _PLAIN_BLOCKS = frozenset({"text", "thinking"})
 _KEPT = ("tool_calls", "function_call", "refusal", "reasoning_content", "citations", "annotations")
 UNRECORDABLE = "unrecordable"
 """Finish reason of a reply whose message has no JSON form: served as it is, never kept."""
+OTHER_THAN_DEMANDED = "other_than_demanded"
+"""Finish reason of a reply without the one tool call that was to be the answer: never kept."""
 
 
 # --- replies -----------------------------------------------------------------------------------
@@ -66,7 +68,8 @@ def to_reply(
     if arguments is not None:
         rich, text = False, arguments
     elif tool is not None:
-        rich = True  # not what was demanded: only as it is
+        # Not what was demanded. The host will say so, or ask again; nobody else is to have it.
+        rich, finish_reason = True, OTHER_THAN_DEMANDED
     reason = finish_reason or finish_reason_of(response)
     if record is None:
         reason = UNRECORDABLE

@@ -61,8 +61,8 @@ def to_request(call: HostCall, llm: LLM, namespace: str) -> Request:
     if tool is not None:
         # Nothing is to be done by this tool: its parameters are a schema like any other.
         _, schema, other = tool
-        form = {"tool": other, "tool_choice": contract.tool_choice}
-        contract = Contract(schema=schema, response_format=form)
+        # The host demands it in two ways, one for streams; either way only its call is an answer.
+        contract = Contract(schema=schema, response_format={"tool": other})
     settings = settings_of(llm)
     params: dict[str, Any] = {
         "call": call.kind,
@@ -121,6 +121,8 @@ def _answer_tool(call: HostCall) -> tuple[str, JsonObject, Any] | None:
     if not call.structured or not isinstance(tools, list) or len(tools) != 1:
         return None
     if call.kwargs.get("response_format") is not None or call.kwargs.get("functions"):
+        return None
+    if call.kwargs.get("tool_choice") == "none":
         return None
     tool = tools[0]
     function = tool.get("function", tool) if isinstance(tool, Mapping) else None

@@ -630,12 +630,3 @@ def test_prefill_sends_the_verified_beginning(endpoint: Any, inner: Make) -> Non
         assert (last["role"] == "assistant") is prefill
         # This endpoint repeats what it was to go on from.
         assert reply.text.startswith("Subtract 1") is not prefill
-
-
-@pytest.fixture(autouse=True)
-def _fresh_settings() -> Iterator[None]:
-    """LlamaIndex keeps settings in a module; tests leave none behind."""
-    from llama_index.core import Settings
-
-    yield
-    Settings._llm = Settings._embed_model = Settings._callback_manager = None
