@@ -18,6 +18,8 @@ __all__ = ["Found", "Refused", "damage", "extract", "parse_strict"]
 
 _MAX_CHARS = 1_000_000
 _MAX_DEPTH = 128
+_MAX_STRINGS = 20_000
+"""Keys and string values, so that reading and validating take milliseconds."""
 _MAX_INT_DIGITS = 4_000
 
 _SPACE = " \t\n\r"
@@ -86,6 +88,8 @@ def extract(text: str) -> Found | Refused:
     """
     if len(text) > _MAX_CHARS:
         return Refused("too-large", f"more than {_MAX_CHARS} characters")
+    if text.count('"') > 2 * _MAX_STRINGS:
+        return Refused("too-large", f"more than {_MAX_STRINGS} keys and strings")
     start = len(text) - len(text.lstrip("\ufeff \t\n\r"))
     stop = len(text.rstrip(_SPACE))
     if start >= stop:

@@ -73,17 +73,17 @@ def _member(text: str, key: re.Match[str], colon: int, end: int) -> Member:
 def drop(text: str, keys: Collection[str]) -> str:
     """The object's text without the members named, each with the comma that parted it."""
     found = members(text)
-    kept = [m for m in found if m.key not in keys]
+    gone = frozenset(keys)
+    kept = [(number, m) for number, m in enumerate(found) if m.key not in gone]
     if len(kept) == len(found):
         return text
     if not kept:
         return text[: text.index("{") + 1] + text[text.rindex("}") :]
     pieces = [text[: found[0].start]]
-    for number, member in enumerate(kept):
-        if number:
+    for number, member in kept:
+        if len(pieces) > 1:
             # The separator that stood before this member, as it was written.
-            previous = found[found.index(member) - 1]
-            pieces.append(text[previous.stop : member.start])
+            pieces.append(text[found[number - 1].stop : member.start])
         pieces.append(text[member.start : member.stop])
     pieces.append(text[found[-1].stop :])
     return "".join(pieces)
@@ -174,9 +174,12 @@ def _plain(text: str) -> bool:
 
 
 def _apply(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
-    for start, stop, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[stop:]
-    return text
+    pieces: list[str] = []
+    at = 0
+    for start, stop, new in sorted(edits):
+        pieces += (text[at:start], new)
+        at = stop
+    return "".join((*pieces, text[at:]))
 
 
 def dump_like(text: str, value: Any) -> str:

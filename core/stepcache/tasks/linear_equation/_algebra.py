@@ -57,7 +57,7 @@ class Poly:
         if len(kept) > _MAX_TERMS:
             raise Limit("too many terms")
         for monomial, value in kept:
-            if len(monomial) and _size(monomial) > _MAX_DEGREE:
+            if monomial and _size(monomial) > _MAX_DEGREE:
                 raise Limit("the degree is too high")
             if not -_BOUND < value.numerator < _BOUND or value.denominator >= _BOUND:
                 raise Limit("a number has too many digits")
@@ -66,20 +66,30 @@ class Poly:
         return cls(tuple(kept))
 
     def __add__(self, other: Poly) -> Poly:
+        if not self.terms or not other.terms:
+            return self if self.terms else other
         total = dict(self.terms)
         for monomial, value in other.terms:
-            total[monomial] = total.get(monomial, ZERO) + value
+            known = total.get(monomial)
+            total[monomial] = value if known is None else known + value
         return Poly.of(total)
 
     def __neg__(self) -> Poly:
         return Poly(tuple((m, -c) for m, c in self.terms))
 
     def __sub__(self, other: Poly) -> Poly:
-        return self + -other
+        total = dict(self.terms)
+        for monomial, value in other.terms:
+            known = total.get(monomial)
+            total[monomial] = -value if known is None else known - value
+        return Poly.of(total)
 
     def __mul__(self, other: Poly) -> Poly:
         if self is ONE or other is ONE:
             return other if self is ONE else self
+        if len(self.terms) == len(other.terms) == 1:
+            (left, a), (right, b) = self.terms[0], other.terms[0]
+            return Poly.of({_times(left, right): b if a is _UNIT else a if b is _UNIT else a * b})
         total: dict[Monomial, Fraction] = {}
         for left, a in self.terms:
             for right, b in other.terms:
@@ -198,6 +208,8 @@ class Quotient:
         return Quotient(-self.top, self.bottom, self.forbidden)
 
     def __sub__(self, other: Quotient) -> Quotient:
+        if self.plain and other.plain:
+            return Quotient(self.top - other.top, ONE)
         return self + -other
 
     def __mul__(self, other: Quotient) -> Quotient:
@@ -322,6 +334,8 @@ def solve_linear(rows: Sequence[Poly]) -> dict[str, Fraction] | None:
 
 
 def _times(left: Monomial, right: Monomial) -> Monomial:
+    if not left or not right:
+        return left or right
     powers = dict(left)
     for name, power in right:
         powers[name] = powers.get(name, 0) + power

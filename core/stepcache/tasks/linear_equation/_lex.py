@@ -11,7 +11,7 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple, TypeAlias
 
-__all__ = ["Kind", "Token", "lex"]
+__all__ = ["CUT", "MAX_TOKENS", "Kind", "Token", "lex"]
 
 Kind: TypeAlias = Literal[
     "number",  # digits with one decimal sign, or a vulgar fraction; text is canonical
@@ -42,7 +42,13 @@ class Token(NamedTuple):
     """It stands inside mathematical delimiters."""
 
 
+_token = tuple.__new__
+"""Makes a token without the detour over its own ``__new__``; most of a text's tokens are words."""
 MAX_DIGITS = 60
+CUT = "..."
+"""What the ``bad`` token says that stands for all of a text that is too much to be read."""
+MAX_TOKENS = 20_000
+"""Tokens beyond which the rest of a text is not read."""
 _MAX_RUN = 1_000
 """Tokens in a row without a word or a stop beyond which the rest of the text is not read."""
 
@@ -55,6 +61,12 @@ _SUPER = {"\u2070": "0", "\u00b9": "1", "\u00b2": "2", "\u00b3": "3"} | {
 _SPACES = frozenset(" \t\u00a0\u2009\u200a\u202f\u3000\u200b\ufeff\u2060")
 _BAD = frozenset("<>\u2264\u2265\u2260\u2248\u00b1\u2213\u221a%~\u221e\u2208\u2261")
 _STOPS = frozenset(".,;:!\n\r\u3002\uff0e\u3001\u2026")
+_PLAIN_SIGNS: dict[str, Kind] = {
+    **dict.fromkeys("+-/^", "op"),
+    **dict.fromkeys("([{", "open"),
+    **dict.fromkeys(")]}", "close"),
+    **dict.fromkeys(":;!", "stop"),
+}
 _VULGAR = {c: unicodedata.numeric(c) for c in "\u00bd\u00bc\u00be"}
 
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
@@ -116,17 +128,19 @@ class _Lexer:
                 self.word()
             elif "0" <= char <= "9":
                 self.number()
+            elif char in _PLAIN_SIGNS:
+                self.add(_PLAIN_SIGNS[char], char, 1)
             else:
                 self.step()
-            if len(self.tokens) > self.broken + _MAX_RUN:
-                self.add("bad", "too much", end - self.at)
+            if len(self.tokens) > self.broken + _MAX_RUN or len(self.tokens) > MAX_TOKENS:
+                self.add("bad", CUT, end - self.at)
         return tuple(self.tokens)
 
     def add(self, kind: Kind, text: str, length: int) -> None:
         start = self.at if self.lead is None else self.lead
         self.lead = None
         self.at = stop = self.at + length
-        self.tokens.append(Token(kind, text, start, stop, self.spaced, self.maths != ""))
+        self.tokens.append(_token(Token, (kind, text, start, stop, self.spaced, self.maths != "")))
         self.spaced = False
         if kind == "word" or kind == "stop":
             self.broken = len(self.tokens)
@@ -152,14 +166,8 @@ class _Lexer:
             self.word()
         elif char == "*":
             self.star()
-        elif char in "+-/^":
-            self.add("op", char, 1)
         elif char == "=":
             self.equals()
-        elif char in "([{":
-            self.add("open", char, 1)
-        elif char in ")]}":
-            self.add("close", char, 1)
         elif char in "?_":
             end = at
             while end < len(plain) and plain[end] == char:
@@ -266,13 +274,13 @@ class _Lexer:
 
     def word(self) -> None:
         match = _WORD.match(self.plain, self.at)
+        if match is not None and match.end() - self.at > 3 and match.group().isascii():
+            self.add("word", match.group(), match.end() - self.at)
+            return
         if match is None:  # a letter outside what the pattern calls one
             self.add("stop", self.plain[self.at], 1)
             return
         run = match.group()
-        if len(run) > 3 and run.isascii():
-            self.add("word", run, len(run))
-            return
         if not _alphabetic(run[0]):
             length = next((i for i, c in enumerate(run) if _alphabetic(c)), len(run))
             self.add("word", run[:length], length)

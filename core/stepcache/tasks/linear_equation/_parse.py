@@ -71,7 +71,7 @@ def expression(tokens: Sequence[Token], functions: Functions | None = None) -> Q
 def _expression(tokens: Sequence[Token], functions: Functions | None) -> Quotient:
     parser = _Parser(tokens, functions or {})
     value = parser.sum(0)
-    if parser.at < len(tokens):
+    if parser.tokens[parser.at] is not _END:
         raise Unreadable(f"{tokens[parser.at].text!r} does not belong here")
     return value
 
@@ -85,6 +85,9 @@ def read_canonical(text: str) -> Quotient:
     return expression(lex(text))
 
 
+_END = Token("stop", "", 0, 0)
+
+
 @lru_cache(maxsize=1_024)
 def _number(text: str) -> Quotient:
     return constant(Fraction(text))
@@ -92,16 +95,13 @@ def _number(text: str) -> Quotient:
 
 class _Parser:
     def __init__(self, tokens: Sequence[Token], functions: Functions) -> None:
-        self.tokens = tokens
+        self.tokens = (*tokens, _END)
         self.functions = functions
         self.at = 0
 
-    def peek(self) -> Token | None:
-        return self.tokens[self.at] if self.at < len(self.tokens) else None
-
     def sign(self, signs: str) -> str | None:
-        token = self.peek()
-        if token is not None and token.kind == "op" and token.text in signs:
+        token = self.tokens[self.at]
+        if token.kind == "op" and token.text in signs:
             self.at += 1
             return token.text
         return None
@@ -132,8 +132,8 @@ class _Parser:
 
     def implicit(self) -> bool:
         """Whether the next token goes on with a product that needs no sign."""
-        token = self.peek()
-        if token is None or token.kind not in ("letter", "open", "frac", "number"):
+        token = self.tokens[self.at]
+        if token.kind not in ("letter", "open", "frac", "number"):
             return False
         before = self.tokens[self.at - 1]
         if token.kind == "number":
@@ -161,14 +161,14 @@ class _Parser:
         exponent = self.base(depth + 1).value
         if exponent is None or exponent.denominator != 1:
             raise Unreadable("the exponent is not a whole number")
-        token = self.peek()
-        if token is not None and token.kind == "op" and token.text == "^":
+        token = self.tokens[self.at]
+        if token.kind == "op" and token.text == "^":
             raise Unreadable("a power of a power is ambiguous")
         return base ** (-exponent.numerator if sign else exponent.numerator)
 
     def base(self, depth: int) -> Quotient:
-        token = self.peek()
-        if token is None:
+        token = self.tokens[self.at]
+        if token is _END:
             raise Unreadable("the expression ends too early")
         self.at += 1
         if token.kind == "number":
@@ -182,8 +182,8 @@ class _Parser:
         raise Unreadable(f"{token.text!r} does not belong here")
 
     def letter(self, token: Token, depth: int) -> Quotient:
-        following = self.peek()
-        if token.text not in self.functions or following is None or following.kind != "open":
+        following = self.tokens[self.at]
+        if token.text not in self.functions or following.kind != "open":
             return symbol(token.text)
         self.at += 1
         argument = self.group(following, depth)
@@ -194,16 +194,16 @@ class _Parser:
         if depth > _MAX_DEPTH:
             raise Limit("the expression is nested too deeply")
         inner = self.sum(depth + 1)
-        close = self.peek()
-        if close is None or close.kind != "close" or close.text != _PAIRS[token.text]:
+        close = self.tokens[self.at]
+        if close.kind != "close" or close.text != _PAIRS[token.text]:
             raise Unreadable("the parentheses do not match")
         self.at += 1
         return inner
 
     def fraction(self, depth: int) -> Quotient:
         r"""``\frac{a}{b}``, or ``\frac23``, whose arguments are single digits."""
-        token = self.peek()
-        if token is not None and token.kind == "number" and len(token.text) == 2:
+        token = self.tokens[self.at]
+        if token.kind == "number" and len(token.text) == 2:
             if not token.text.isdecimal():
                 raise Unreadable("a fraction without its parts")
             self.at += 1
@@ -211,11 +211,9 @@ class _Parser:
         return self.argument(depth) / self.argument(depth)
 
     def argument(self, depth: int) -> Quotient:
-        token = self.peek()
-        single = token is not None and (
-            token.kind == "letter" or (token.kind == "number" and len(token.text) == 1)
-        )
-        braced = token is not None and token.kind == "open" and token.text == "{"
+        token = self.tokens[self.at]
+        single = token.kind == "letter" or (token.kind == "number" and len(token.text) == 1)
+        braced = token.kind == "open" and token.text == "{"
         if not single and not braced:
             raise Unreadable("a fraction without its parts")
         return self.base(depth + 1)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from stepcache.tasks.linear_equation._lex import Token, lex
+from stepcache.tasks.linear_equation._lex import CUT, Token, lex
 
 __all__ = ["Run", "conjoined", "parted", "runs", "scan"]
 
@@ -21,6 +21,7 @@ _MATHS = frozenset(("number", "letter", "op", "eq", "open", "close", "frac", "bl
 _CONJUNCTIONS = frozenset("yeou")
 """Romance words of one letter ("and", "or") that could be unknowns."""
 _CONJOINED = re.compile(r" [yeou][ ,]")
+_EITHER = frozenset(("letter", "op", "blank"))
 _ASK_BEFORE = frozenset(("is", "let", "for", "of", "find", "determine", "isolate", "compute"))
 _ASK_AFTER = frozenset(
     ("be", "in", "that", "if", "when", "such", "satisfies", "given", "where", "from")
@@ -87,7 +88,11 @@ class _Found(NamedTuple):
 
 def runs(text: str) -> tuple[Run, ...]:
     """The mathematical runs of a text, in order. Linear in its length; never raises."""
-    return _remembered(text) if len(text) <= _SHORT else scan(lex(text))
+    if len(text) <= _SHORT:
+        return _remembered(text)
+    tokens = lex(text)
+    cut = tokens[-1:] if tokens and tokens[-1].text == CUT else ()
+    return scan(cut or tokens)
 
 
 @lru_cache(maxsize=256)
@@ -103,15 +108,16 @@ def scan(tokens: Sequence[Token]) -> tuple[Run, ...]:
     current: list[Token] = []
     previous: Token | None = None
     for index, token in enumerate(tokens):
-        if token.kind in _MATHS and not _prose(tokens, index):
+        kind = token.kind
+        if kind in _MATHS and not (kind in _EITHER and _prose(tokens, index)):
             current.append(token)
             continue
-        if token.kind == "mark" and _joins(tokens, index):
+        if kind == "mark" and _joins(tokens, index):
             continue
         if current:
             words = _close(current, words, previous, token, found)
             current = []
-        if token.kind != "mark":
+        if kind != "mark":
             words.append(token.text.casefold())
         previous = token
     if current:

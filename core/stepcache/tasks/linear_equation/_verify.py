@@ -21,6 +21,7 @@ from stepcache.tasks.linear_equation._algebra import (
     symbol,
 )
 from stepcache.tasks.linear_equation._facts import Facts, gather
+from stepcache.tasks.linear_equation._lex import CUT, MAX_TOKENS
 from stepcache.tasks.linear_equation._lexicon import english, sayings
 from stepcache.tasks.linear_equation._moves import (
     equations_in,
@@ -45,6 +46,8 @@ __all__ = ["Findings", "examine"]
 
 _MAX_CHARS = 100_000
 _MAX_PAIRS = 60
+_MAX_DOUBTED = 100
+"""Runs that are still searched for a plain fault after the first that could not be read."""
 _LETTER_WORDS = frozenset("aeiouyAEIOUY")
 """Romance articles and conjunctions of one letter."""
 
@@ -118,13 +121,20 @@ class _Examiner:
 
     def run(self) -> None:
         found = runs(self.text)
+        if found and found[-1].tokens[-1].text == CUT:
+            self.findings.doubt("too-long", f"more than {MAX_TOKENS} tokens, or too many in a row")
+            return
         if conjoined(self.lowered) and not english(self.lowered):
             found = parted(found, self.facts.symbols)
         self.found = found
         self.prose()
+        doubted = 0
         for run in found:
             self.judge(run, alone=len(found) == 1)
             self.before = run
+            doubted += self.findings.unknown is not None
+            if doubted > _MAX_DOUBTED:
+                break  # it will not pass any more
 
     # --- sentences ------------------------------------------------------------------------------
 
