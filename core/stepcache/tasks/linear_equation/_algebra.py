@@ -106,7 +106,7 @@ class Poly:
     @property
     def degree(self) -> int:
         """Highest total degree; 0 for a constant, also for zero."""
-        return max((sum(p for _, p in m) for m, _ in self.terms), default=0)
+        return max([_size(monomial) for monomial, _ in self.terms], default=0)
 
     @property
     def value(self) -> Fraction | None:
@@ -366,6 +366,8 @@ def _merged(left: Iterable[Poly], right: Iterable[Poly]) -> tuple[Poly, ...]:
 
 
 def _size(monomial: Monomial) -> int:
+    if len(monomial) == 1:
+        return monomial[0][1]
     return sum(power for _, power in monomial)
 
 

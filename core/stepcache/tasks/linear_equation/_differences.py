@@ -11,6 +11,8 @@ __all__ = ["changes"]
 
 def changes(old: Problem, new: Problem, task: str) -> tuple[Difference, ...]:
     """Every change, empty when both demand the same."""
+    if old is new:
+        return ()
     found: list[Difference] = []
     if old.unknown != new.unknown:
         found.append(

@@ -109,8 +109,8 @@ class _Lexer:
         self.plain = _plain(text)
         self.at = 0
         self.tokens: list[Token] = []
-        self.broken = 0
-        """How many tokens there were up to the last word or stop."""
+        self.limit = _MAX_RUN
+        """How many tokens there may be before the next word or stop."""
         self.maths: str = ""
         """The delimiter that closes the mathematics we stand in, or nothing."""
         self.spaced = False
@@ -118,13 +118,14 @@ class _Lexer:
         """Where a command began that belongs to the token after it, such as ``\\left``."""
 
     def run(self) -> tuple[Token, ...]:
-        plain, end = self.plain, len(self.plain)
+        plain, end, tokens = self.plain, len(self.plain), self.tokens
         while self.at < end:
             char = plain[self.at]
             if char == " ":
                 self.at += 1
                 self.spaced = True
-            elif "a" <= char <= "z" or "A" <= char <= "Z":
+                continue
+            if "a" <= char <= "z" or "A" <= char <= "Z":
                 self.word()
             elif "0" <= char <= "9":
                 self.number()
@@ -132,9 +133,9 @@ class _Lexer:
                 self.add(_PLAIN_SIGNS[char], char, 1)
             else:
                 self.step()
-            if len(self.tokens) > self.broken + _MAX_RUN or len(self.tokens) > MAX_TOKENS:
+            if len(tokens) > self.limit:
                 self.add("bad", CUT, end - self.at)
-        return tuple(self.tokens)
+        return tuple(tokens)
 
     def add(self, kind: Kind, text: str, length: int) -> None:
         start = self.at if self.lead is None else self.lead
@@ -143,7 +144,7 @@ class _Lexer:
         self.tokens.append(_token(Token, (kind, text, start, stop, self.spaced, self.maths != "")))
         self.spaced = False
         if kind == "word" or kind == "stop":
-            self.broken = len(self.tokens)
+            self.limit = min(len(self.tokens) + _MAX_RUN, MAX_TOKENS)
 
     def skip(self, length: int) -> None:
         self.at += length

@@ -69,6 +69,9 @@ def expression(tokens: Sequence[Token], functions: Functions | None = None) -> Q
 
 
 def _expression(tokens: Sequence[Token], functions: Functions | None) -> Quotient:
+    if len(tokens) == 1 and tokens[0].kind in ("number", "letter"):
+        text = tokens[0].text
+        return _number(text) if tokens[0].kind == "number" else symbol(text)
     parser = _Parser(tokens, functions or {})
     value = parser.sum(0)
     if parser.tokens[parser.at] is not _END:

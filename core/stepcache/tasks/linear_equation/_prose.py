@@ -81,6 +81,8 @@ _RESTATING = (
     *("原方程", "方程是", "方程为", "方程式は", "元の方程式"),
 )
 
+_RESTATING_WORDS = frozenset(word for cue in _RESTATING for word in cue.split()) - {"the", ":"}
+
 _REWRITTEN = words("""
     becomes become simplifies simplified simplify simplifying new now get gives gets gave obtain
     resulting reduces rewritten rewrite reduced equivalent left yields leads then both sides remains
@@ -162,6 +164,8 @@ def links(words: Sequence[str]) -> bool:
 
 def restates(words: Sequence[str]) -> bool:
     """Whether words say that the equation behind them is the one that was given."""
+    if _RESTATING_WORDS.isdisjoint(words) and all(word.isascii() for word in words):
+        return False
     said = " ".join(words[-8:])
     return any(cue in said for cue in _RESTATING)
 
