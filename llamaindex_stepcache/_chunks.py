@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Generic, cast
 
 from llama_index.core.base.llms.types import (
@@ -22,7 +22,8 @@ __all__ = ["Chunks"]
 class Chunks(Generic[R]):
     """Turns pieces into chunks: the LLM's own as they are, steps with all that came before them.
 
-    One chunk is held back until the next piece comes, for the last one carries the summary.
+    Of the LLM's own, one is held back until the next comes, for the last one carries the summary.
+    A step is handed out at once, and what follows the last step carries the summary.
 
     Args:
         kind: Class of the chunks.
@@ -33,14 +34,12 @@ class Chunks(Generic[R]):
         self._kind: type[R] = kind
         self._build: Callable[[Outcome, R | None], R] = build
         self._text = ""
-        self._due = ""
-        """The part of the text that the held chunk brings."""
         self._own: R | None = None
         self.held: R | None = None
         """What came last and has not been handed out."""
 
-    def feed(self, piece: Delta | Step | Outcome, original: R | None) -> R | None:
-        """The chunk that is now known to be due; None when it has to wait.
+    def feed(self, piece: Delta | Step | Outcome, original: R | None) -> Iterator[R]:
+        """The chunks that are now known to be due.
 
         Args:
             piece: The next of the stream; an outcome is the last.
@@ -50,19 +49,20 @@ class Chunks(Generic[R]):
             self.held = None
             last = self._build(piece, original if self._own is None else self._own)
             if self._own is None:
-                shown = self._text.removesuffix(self._due)
-                last.delta = piece.text.removeprefix(shown)
-            return last
-        ready = self.held
+                last.delta = piece.text.removeprefix(self._text)
+            yield last
+            return
+        if self.held is not None:
+            yield self.held
+            self.held = None
         if isinstance(piece, Delta) and piece.payload is not None:
             self.held = self._own = cast("R", piece.payload)
-        else:
-            self._text, self._due = self._text + piece.text, piece.text
-            self.held = self._partial()
-        return ready
+        elif piece.text:
+            self._text += piece.text
+            yield self._partial(piece.text)
 
-    def _partial(self) -> R:
-        fields: dict[str, Any] = {"text": self._text, "delta": self._due}
+    def _partial(self, delta: str) -> R:
+        fields: dict[str, Any] = {"text": self._text, "delta": delta}
         if self._kind is ChatResponse:
             blocks = [TextBlock(text=fields.pop("text"))]
             fields["message"] = ChatMessage(role=MessageRole.ASSISTANT, blocks=blocks)

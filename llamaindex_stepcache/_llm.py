@@ -171,6 +171,28 @@ class StepCacheLLM(HostForms):
         """The engine behind this LLM: ``routes``, ``count``, ``forget``, ``clear``, ``close``."""
         return self._engine
 
+    def forget(
+        self,
+        entry_id: str | None = None,
+        *,
+        tag: str | None = None,
+        namespace: str | None = None,
+    ) -> int:
+        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
+
+        Calls that hand out no response (engines, agents, structured output) can be given a tag to
+        forget their answers by, with ``stepcache={"tags": ...}`` or :meth:`controlled`.
+        """
+        return self._engine.forget(entry_id, tag=tag, namespace=namespace)
+
+    def report_bad(self, entry_id: str) -> bool:
+        """Remove an entry whose answer was bad, and keep that answer from coming back.
+
+        Args:
+            entry_id: ``additional_kwargs["stepcache"]["entry_id"]`` of the bad response.
+        """
+        return self._engine.report_bad(entry_id)
+
     @property
     def spent(self) -> Usage:
         """Model calls and tokens paid for by all answers so far, as the model told them."""
@@ -278,9 +300,7 @@ class StepCacheLLM(HostForms):
                 for piece in pieces:
                     if isinstance(piece, Outcome):
                         self._ledger.note(piece)
-                    chunk = chunks.feed(piece, backend.original)
-                    if chunk is not None:
-                        yield chunk
+                    yield from chunks.feed(piece, backend.original)
             except Exception:
                 if chunks.held is not None:
                     yield chunks.held
@@ -298,8 +318,7 @@ class StepCacheLLM(HostForms):
                 async for piece in pieces:
                     if isinstance(piece, Outcome):
                         self._ledger.note(piece)
-                    chunk = chunks.feed(piece, backend.original)
-                    if chunk is not None:
+                    for chunk in chunks.feed(piece, backend.original):
                         yield chunk
             except Exception:
                 if chunks.held is not None:

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from llama_index.core import PromptTemplate, SummaryIndex
 from llama_index.core.agent.react import ReActChatFormatter, ReActOutputParser
+from llama_index.core.base.llms.types import CompletionResponse
 from llama_index.core.llms import LLM, ChatMessage, MockLLM
+from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool
-from pydantic import BaseModel
+from pydantic import BaseModel, PrivateAttr
 
 from llamaindex_stepcache import StepCacheLLM
-from stepcache import Control, UsageError
+from stepcache import Control, Policy, UsageError
 from stepcache.stores import MemoryStore
 
 Make = Callable[..., LLM]
 TALK = "Say something about old ships."
+
+
+class Place(BaseModel):
+    """A place."""
+
+    name: str
+    degrees: int
 
 
 def user(text: str) -> list[ChatMessage]:
@@ -96,11 +106,6 @@ def test_wishes_in_llm_kwargs(endpoint: Any, inner: Make) -> None:
     """Structured calls take them beside the LLM's own arguments, and leave the caller's dict alone."""
     llm = StepCacheLLM(llm=inner())
     given: dict[str, Any] = {"max_tokens": 50, "stepcache": {"bypass": True}}
-
-    class Place(BaseModel):
-        """A place."""
-
-        name: str
 
     for asked in (1, 2):
         llm.structured_predict(Place, PromptTemplate("Name 'Oslo'."), llm_kwargs=given)
@@ -206,3 +211,120 @@ def test_react_over_an_llm_without_tools() -> None:
     assert llm.engine.routes == {"miss": 1, "exact": 1}
     llm.predict_and_call(tools, user_msg="hello", **host, stepcache={"bypass": True})
     assert llm.engine.routes == {"miss": 1, "exact": 1, "bypass": 1}
+
+
+# --- streams ---------------------------------------------------------------------------------------
+
+
+class _Paced(MockLLM):
+    """A model that solves the equation word by word, and knows how far it was read."""
+
+    _given: list[str] = PrivateAttr(default_factory=list)
+
+    @llm_completion_callback()
+    def stream_complete(self, prompt: str, formatted: bool = False, **_: Any) -> Any:
+        def pieces() -> Iterator[CompletionResponse]:
+            for word in re.findall(r"\S+\s*", SOLUTION):
+                self._given.append(word)
+                yield CompletionResponse(text="".join(self._given), delta=word)
+
+        return pieces()
+
+
+EQUATION = "Solve 2x + 3 = 13 for x."
+SOLUTION = "Subtract 3 from both sides: 2x = 10\n\nDivide both sides by 2: x = 5"
+
+
+def test_a_verified_step_is_shown_before_the_next_is_made() -> None:
+    """On a miss of a known family, the first step reaches the reader while the model still writes."""
+    inner = _Paced()
+    stream = StepCacheLLM(llm=inner).stream_complete(EQUATION)
+    first = next(stream)
+    assert first.text.strip() == SOLUTION.split("\n\n")[0]
+    assert "".join(inner._given) != SOLUTION
+    rest = list(stream)
+    assert first.delta + "".join(chunk.delta for chunk in rest) == rest[-1].text == SOLUTION
+    assert rest[-1].additional_kwargs["stepcache"]["route"] == "miss"
+
+
+def test_a_verified_stream_closed_early_keeps_nothing() -> None:
+    """Half an answer is no answer, proven or not."""
+    llm = StepCacheLLM(llm=_Paced())
+    stream = llm.stream_complete(EQUATION)
+    next(stream)
+    stream.close()
+    assert llm.engine.count() == 0
+
+
+@pytest.mark.parametrize("how", ["call", "policy", "standing"])
+async def test_a_stream_may_pass_through_unverified(how: str, inner: Make) -> None:
+    """Whoever wants the first token soonest gets the model's own chunks on every miss."""
+    bare = list(inner().stream_chat(user(EQUATION)))
+    assert len(bare) > 3
+    wish: dict[str, Any] = {"stepcache": {"stream_unverified": True}} if how == "call" else {}
+    policy = Policy(stream_unverified=True) if how == "policy" else None
+    for asynchronous in (False, True):
+        llm = StepCacheLLM(llm=inner(), policy=policy)
+        if how == "standing":
+            llm = llm.controlled(stream_unverified=True)
+        if asynchronous:
+            ours = [chunk async for chunk in await llm.astream_chat(user(EQUATION), **wish)]
+        else:
+            ours = list(llm.stream_chat(user(EQUATION), **wish))
+        assert [chunk.delta for chunk in ours] == [chunk.delta for chunk in bare]
+        assert llm.chat(user(EQUATION)).additional_kwargs["stepcache"]["route"] == "exact"
+
+
+@pytest.mark.parametrize("by_schema", [True, False], ids=["by-schema", "by-tool"])
+def test_structured_streams_grow_where_they_may_pass_unverified(
+    by_schema: bool, inner: Make
+) -> None:
+    """Then the caller sees the object grow, as without a cache; the answer is kept all the same."""
+    llm = StepCacheLLM(llm=inner(should_use_structured_outputs=by_schema))
+    prompt = PromptTemplate("The weather in 'Oslo' at 7 degrees.")
+    bare = list(
+        inner(should_use_structured_outputs=by_schema).stream_structured_predict(Place, prompt)
+    )
+    ours = list(llm.stream_structured_predict(Place, prompt, stepcache={"stream_unverified": True}))
+    assert [o.model_dump() for o in ours] == [b.model_dump() for b in bare]
+    assert llm.structured_predict(Place, prompt).model_dump() == bare[-1].model_dump()
+    assert llm.engine.routes == {"miss": 1, "exact": 1}
+
+
+# --- forgetting ------------------------------------------------------------------------------------
+
+
+def test_an_answer_is_forgotten_by_entry_tag_or_namespace(inner: Make) -> None:
+    """What is forgotten is asked for again, and nothing else is."""
+    llm = StepCacheLLM(llm=inner())
+    asked = [f"Say something about {what}." for what in ("one", "two", "three", "four")]
+    wishes: list[Any] = [None, {"tags": ["a"]}, {"namespace": "n"}, {"tags": ["a", "b"]}]
+    responses = [llm.chat(user(text), stepcache=w) for text, w in zip(asked, wishes)]
+
+    def known() -> list[bool]:
+        entries = llm.engine.store.entries()  # type: ignore[attr-defined]
+        prompts = {entry.prompt for entry in entries}
+        return [text in prompts for text in asked]
+
+    assert known() == [True] * 4
+    entry = responses[0].additional_kwargs["stepcache"]["entry_id"]
+    assert llm.forget(entry) == 1
+    assert known() == [False, True, True, True]
+    assert llm.forget(tag="a") == 2
+    assert known() == [False, False, True, False]
+    assert llm.forget(namespace="n") == 1
+    assert known() == [False] * 4
+    with pytest.raises(UsageError):
+        llm.forget()
+
+
+def test_a_bad_answer_does_not_come_back(endpoint: Any, inner: Make) -> None:
+    """A reported answer is removed, and the same words are not kept when the model repeats them."""
+    llm = StepCacheLLM(llm=inner())
+    bad = llm.chat(user(TALK)).additional_kwargs["stepcache"]["entry_id"]
+    assert llm.report_bad(bad)
+    assert not llm.report_bad(bad)
+    for asked in (2, 3):
+        llm.chat(user(TALK))
+        assert endpoint.calls == asked
+    assert llm.engine.count() == 0
