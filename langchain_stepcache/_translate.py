@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _VERSION = 1
+_THOUGHTS = frozenset(("reasoning", "thinking", "redacted_thinking"))
 _ROLES = {"human": "user", "ai": "assistant"}
 # Kept of an answer beside its text: what its reader can see. Ids, times and token counts of the
 # call that made it belong to that call.
@@ -245,6 +246,8 @@ def reply_from(
     tool_calls = list(getattr(message, "tool_calls", None) or [])
     invalid = list(getattr(message, "invalid_tool_calls", None) or [])
     text = _plain_text(message.content)
+    if text is None and not tool_calls and not invalid and _says_nothing(message.content):
+        text = ""
     record = {
         "v": _VERSION,
         "kind": "chat",
@@ -271,7 +274,7 @@ def reply_from(
         usage=_usage(message, metadata),
         message=encoded,
         model=_text(metadata.get("model_name") or metadata.get("model")),
-        refusal=bool(message.additional_kwargs.get("refusal")),
+        refusal=_refuses(message),
         reusable=text is not None and not tool_calls and not invalid and encoded is not None,
     )
 
@@ -379,6 +382,30 @@ def _plain_text(content: Any) -> str | None:
             if isinstance(text, str) and set(block) <= {"type", "text", "id", "index"}:
                 return text
     return None
+
+
+def _says_nothing(content: Any) -> bool:
+    """Whether content in blocks is no answer: thoughts and blank texts only."""
+    return all(
+        isinstance(block, Mapping)
+        and (
+            block.get("type") in _THOUGHTS
+            or (block.get("type") == "text" and not str(block.get("text") or "").strip())
+        )
+        for block in content
+    )
+
+
+def _refuses(message: BaseMessage) -> bool:
+    if message.additional_kwargs.get("refusal"):
+        return True
+    content = message.content if isinstance(message.content, list) else []
+    blocks = [
+        block.get("value") if block.get("type") == "non_standard" else block
+        for block in content
+        if isinstance(block, Mapping)
+    ]
+    return any(isinstance(block, Mapping) and block.get("type") == "refusal" for block in blocks)
 
 
 def _finish_reason(metadata: Mapping[str, Any]) -> str | None:

@@ -86,7 +86,7 @@ class ScriptedEndpoint:
         elif isinstance(answer, Reply):
             message = {"role": "assistant", "content": answer.text}
             if answer.refusal:
-                message["refusal"] = answer.text
+                message.update(content=None, refusal=answer.text)
             reason = answer.finish_reason or "stop"
         else:
             message = {"role": "assistant", "content": answer}
@@ -105,8 +105,8 @@ class ScriptedEndpoint:
 
 def _said(message: Mapping[str, Any]) -> str:
     """What of a message counts as made by the model; ids are chance."""
-    if message.get("content"):
-        return str(message["content"])
+    if message.get("content") or message.get("refusal"):
+        return str(message.get("content") or message["refusal"])
     calls = message.get("tool_calls") or ()
     return " ".join(f"{c['function']['name']} {c['function']['arguments']}" for c in calls)
 
