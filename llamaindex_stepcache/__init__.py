@@ -14,6 +14,7 @@ except ImportError as error:
         "llamaindex_stepcache needs llama-index-core: pip install 'stepcache[llamaindex]'"
     ) from error
 
+from llamaindex_stepcache._counting import StepCacheTokenCounter
 from llamaindex_stepcache._llm import StepCacheLLM
 
-__all__ = ["StepCacheLLM"]
+__all__ = ["StepCacheLLM", "StepCacheTokenCounter"]

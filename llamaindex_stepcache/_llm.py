@@ -57,7 +57,8 @@ class StepCacheLLM(HostForms):
     Every response tells how it came about in ``additional_kwargs["stepcache"]``: route, reason,
     reused and patched steps, tokens spent and avoided, trace. In a stream it is on the last chunk.
     The token counts beside it are what was spent now; the host's ``TokenCountingHandler`` takes a
-    0 for unknown and counts the text of a hit itself, so read costs from here or from ``engine``.
+    0 for unknown and counts the text of a hit itself. Read costs from here, from :attr:`spent` and
+    :attr:`avoided`, or with :class:`~llamaindex_stepcache.StepCacheTokenCounter` in its place.
 
     A copy shares the engine. A pickle opens the same ``store`` again where that was a path, and
     starts with an empty memory otherwise.
