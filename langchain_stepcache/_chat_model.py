@@ -61,6 +61,8 @@ class StepCacheChatModel(BaseChatModel):
             key is then asked for under its own schema.
         stream_unverified: True to stream every miss as the model says it; by default a miss whose
             answer can be checked is streamed line by line, each once it is verified.
+        group: A name under which models share answers on purpose: those of one group and one engine
+            serve each other's. By default every model, endpoint and setting keeps its own.
         engine: A ready engine, to share one between models; the arguments above it are then not
             used.
 
@@ -82,6 +84,7 @@ class StepCacheChatModel(BaseChatModel):
     prefill: bool = False
     constrain: bool = False
     stream_unverified: bool = False
+    group: str | None = None
     # A declared field: LangChain's configurable_fields rebuilds a model from its fields, and a
     # private attribute would come back empty.
     engine: Any = Field(default=None, exclude=True, repr=False)
@@ -352,10 +355,13 @@ class StepCacheChatModel(BaseChatModel):
         rest.pop("stream", None)
         request = Request(
             messages=neutral_messages(messages),
-            params={"model": identity_of(self.llm), "stop": stop, **rest},
+            params={"model": self._identity(), "stop": stop, **rest},
             contract=contract,
         )
         return request, control, kwargs
+
+    def _identity(self) -> dict[str, Any]:
+        return {"group": self.group} if self.group else identity_of(self.llm)
 
     def _backend(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from langchain_core.messages import (
@@ -172,7 +173,8 @@ def contract_of(
     contract = Contract(
         tools=tuple(tools),
         tool_choice=tool_choice,
-        schema=schema,
+        # The caller may change it while the model is asked; what is kept is what was asked.
+        schema=deepcopy(schema),
         response_format=other,
         opaque=opaque,
     )
@@ -268,9 +270,11 @@ def reply_from(
     }
     encoded = _dumped(numbered_ids(record))
     refused = "it could not be read" if invalid else why_not_callable(tool_calls, tools)
+    finish_reason = f"tool call: {refused}" if refused else _finish_reason(metadata)
     return Reply(
         text=text or "",
-        finish_reason=f"tool call: {refused}" if refused else _finish_reason(metadata),
+        # What cannot be written down cannot be given back whole.
+        finish_reason=finish_reason if encoded is not None else "not writable",
         usage=_usage(message, metadata),
         message=encoded,
         model=_text(metadata.get("model_name") or metadata.get("model")),
