@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from stepcache.cli._bench import bench
 from stepcache.cli._eval import HELP as _EVAL_HELP
 from stepcache.cli._eval import evaluate_command
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(bench, name="bench")
 app.command("eval", help=_EVAL_HELP)(evaluate_command)
 
 

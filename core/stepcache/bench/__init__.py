@@ -1,0 +1,14 @@
+"""The benchmark: a perturbed workload, several caches over one model, and an independent judge.
+
+Run it with ``stepcache bench paper``; it needs the extra ``stepcache[bench]``. The workload follows
+the perturbation-heavy micro-benchmark of "StepCache" (arXiv 2603.28795): ten base prompts in each
+of two families, three variants of each under every perturbation, three seeds.
+"""
+
+from __future__ import annotations
+
+from stepcache.bench._items import Item
+from stepcache.bench._judge import Judgement, judge
+from stepcache.bench._workload import workload
+
+__all__ = ["Item", "Judgement", "judge", "workload"]
