@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
 from stepcache.tasks.json_answer._demand import FENCE, QUOTE, Phrase
-from stepcache.tasks.json_answer._keys import KeyList, count_agrees, read_list, read_template
+from stepcache.tasks.json_answer._keys import (
+    AS_KEYS,
+    KeyList,
+    count_agrees,
+    read_foreign_list,
+    read_list,
+    read_template,
+)
+from stepcache.tasks.json_answer._words import FOREIGN_KEYS
 
 __all__ = ["SOURCE", "find_keys"]
 
@@ -16,7 +25,7 @@ _MAX_NOUNS = 48
 _MAX_TEMPLATES = 32
 _KEYS = re.compile(
     r"(?:(?P<prefix>\b(?:and\s+)?(?:with|using|having|containing|including|includes?|"
-    r"contains?|has|have|use|(?:that|which)\s+(?:has|have|contains?|includes?)|(?:(?:it|(?:the|your)\s+(?:json|object|answer|"
+    r"contains?|has|have|use|whose|(?:that|which)\s+(?:has|have|contains?|includes?)|(?:(?:it|(?:the|your)\s+(?:json|object|answer|"
     r"output|response|result))\s+)?(?:should|must|has\s+to|needs\s+to)\s+"
     r"(?:have|contain|include))\s+)"
     r"(?P<least>at\s+least\s+)?)?"
@@ -29,7 +38,24 @@ _KEYS = re.compile(
     r"\s*(?:only\s*)?(?:[:(\[–—]|-\s)?\s*)",
     _I,
 )
-_BARE_LIST = re.compile(r"\s*(?:(?:with|containing|including|having)\b\s*:?|:)\s*(?:only\s+)?", _I)
+_FOREIGN_KEYS = re.compile(rf"(?<![A-Za-z\u00c0-\u04ff]){FOREIGN_KEYS}\s*[:\uff1a]?\s*", _I)
+_EXTRACTED = re.compile(
+    r"(?:^|(?<=[\n.!?:]))\s{0,3}(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?"
+    r"(?P<verb>extract|pull\s+out|return|give\s+me|give|list|get|find|identify)\s+"
+    r"(?:only\s+)?(?:the\s+)?",
+    _I,
+)
+_FROM = re.compile(r"\s*,?\s+from\b", _I)
+_SCHEMA_CLAUSE = re.compile(
+    r"(?:,?\s*\b(?:(?:(?:that|which)\s+)?(?:satisf(?:ies|y|ying)|match(?:es|ing)?|follow(?:s|ing)?|"
+    r"conform(?:s|ing)?\s+to|validates?\s+against|(?:is\s+)?valid\s+against|according\s+to|"
+    r"adher(?:es|ing)\s+to|obey(?:s|ing)?|with|using)\s+)?(?:(?:this|the|following|given)\s+){0,2}"
+    r"(?:json\s+)?schema\b(?:\s+below)?\s*[:.]?\s*(?:```[a-z0-9]{0,12}\s*)?)\Z",
+    _I,
+)
+_BARE_LIST = re.compile(
+    r"\s*(?:,?\s*(?:with|containing|including|having)\b\s*:?|:)\s*(?:only\s+)?", _I
+)
 SOURCE = re.compile(
     r"\b(?:from|text|input|data|source|passage|document|article|review|e-?mail|message|sentence|"
     r"paragraph|content|context|transcript|note|bio|biography|invoice|receipt|log|below)"
@@ -47,6 +73,8 @@ _SLOT = re.compile(
 
 def find_keys(text: str, view: str, phrase: Phrase) -> tuple[KeyList | None, int, bool]:
     """The key list, where its clause starts, and whether every key wording could be read."""
+    if phrase.foreign:
+        return _foreign(text, view)
     found: list[tuple[int, KeyList]] = []
     sure = True
     limit = _source_start(view, phrase.stop)
@@ -62,6 +90,11 @@ def find_keys(text: str, view: str, phrase: Phrase) -> tuple[KeyList | None, int
             found.append((match.start(), listed))
     if not found:
         found = _bare(text, view, phrase) or _template(text, phrase, limit)
+    if not found and sure:
+        found = _extracted(text, view, phrase, limit)
+        sure = not found  # the model may well name its keys otherwise
+        if found:
+            return found[0][1], found[0][0], False
     if not found or not sure:
         return None, 0, sure
     if len({frozenset(k.keys) for _, k in found}) > 1:
@@ -96,7 +129,40 @@ def _bare(text: str, view: str, phrase: Phrase) -> list[tuple[int, KeyList]]:
     if match is None or phrase.foreign:
         return []
     listed = read_list(text, match.end())
-    return [(match.start(), listed)] if listed and listed.readable and listed.certain else []
+    if listed is None or not listed.readable:
+        return []
+    named = AS_KEYS.match(view, listed.stop)
+    if named:
+        return [(match.start(), replace(listed, stop=named.end()))]
+    return [(match.start(), listed)] if listed.certain and "," not in match.group() else []
+
+
+def _foreign(text: str, view: str) -> tuple[KeyList | None, int, bool]:
+    """The one list behind a clause of another language; more than one is not read."""
+    clauses = list(islice(_FOREIGN_KEYS.finditer(view), 2))
+    if len(clauses) != 1:
+        return None, 0, not clauses
+    listed = read_foreign_list(text, clauses[0].end())
+    return (listed, clauses[0].start(), True) if listed else (None, 0, False)
+
+
+def _extracted(
+    text: str, view: str, phrase: Phrase, limit: int | None
+) -> list[tuple[int, KeyList]]:
+    """``Extract name and age as JSON from``: what is extracted are the keys, where it is plain."""
+    for match in _EXTRACTED.finditer(view, max(0, phrase.start - 300), phrase.start):
+        extracts = match.group("verb").casefold() in ("extract", "pull out")
+        if not extracts and limit is None and not _FROM.match(view, phrase.stop):
+            continue
+        listed = read_list(text[: phrase.start].rstrip(" ,"), match.end())
+        if listed is None or not listed.readable or not listed.certain or listed.notes:
+            continue
+        if text[listed.stop : phrase.start].strip(" ,"):
+            continue
+        if any(key[:1].isupper() for key in listed.keys):
+            continue  # "Extract Paris and Rome" speaks of things
+        return [(match.end(), listed)]
+    return []
 
 
 def _template(text: str, phrase: Phrase, limit: int | None) -> list[tuple[int, KeyList]]:
@@ -107,7 +173,8 @@ def _template(text: str, phrase: Phrase, limit: int | None) -> list[tuple[int, K
         if _SLOT.search(text, max(0, at - 60), at):
             listed = read_template(text, at)
             if listed is not None:
-                return [(at, listed)]
+                named = _SCHEMA_CLAUSE.search(text, max(0, at - 120), at)
+                return [(named.start() if named and listed.schema else at, listed)]
     return []
 
 

@@ -71,6 +71,8 @@ def _form(a: Mapping[str, Any], b: Mapping[str, Any], owner: str) -> Iterator[Di
     if a.get("extras") != b.get("extras"):
         narrowed = owner if b.get("extras") != "welcome" else None
         yield _difference("extra-keys", "extras", a.get("extras"), b.get("extras"), narrowed)
+    if a.get("bare") != b.get("bare"):
+        yield _difference("prose", "bare", a.get("bare"), b.get("bare"), owner)
     if a.get("ordered") != b.get("ordered"):
         yield _difference("order", "ordered", a.get("ordered"), b.get("ordered"))
 
@@ -153,8 +155,18 @@ def _narrower(old: Any, new: Any) -> bool:
     the validator decides), with the same words said about it."""
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
         return False
+    if _disjoint(old.get("type"), new.get("type")):
+        return True  # no value stands: it is asked for anew, under all of the new demand
     changed = [k for k in {*old, *new} if not _same(old.get(k), new.get(k))]
     return all(_keyword_narrower(name, old.get(name), new.get(name)) for name in changed)
+
+
+def _disjoint(old: Any, new: Any) -> bool:
+    """Whether no JSON value is of both types and none is turned into the other."""
+    plain = {"string", "integer", "number", "boolean", "null", "array", "object"}
+    if not (isinstance(old, str) and isinstance(new, str) and {old, new} <= plain):
+        return False
+    return old != new and bool({old, new} & {"array", "object", "boolean", "null"})
 
 
 def _keyword_narrower(name: str, old: Any, new: Any) -> bool:
@@ -166,7 +178,8 @@ def _keyword_narrower(name: str, old: Any, new: Any) -> bool:
         if not isinstance(new, Sequence):
             return False
         known = [_text(value) for value in old] if isinstance(old, Sequence) else None
-        return known is None or all(_text(value) in known for value in new)
+        kept = [value for value in new if known is None or _text(value) in known]
+        return len(kept) == len(new) or not kept
     if name in _UPPER:
         return _number(new) and (old is None or (_number(old) and new <= old))
     if name in _LOWER:

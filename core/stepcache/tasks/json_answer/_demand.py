@@ -35,17 +35,19 @@ _JSON = rf"json(?![\w-])(?:\s+{FORMAT_NOUNS}\b){{0,2}}"
 _BEFORE = rf"(?:(?:{ADJECTIVES}|(?P<style>{STYLES}))\s+){{0,4}}"
 _OF = r"(?:(?:an?\s+)?(?:array|list)\s+of\s+)?"
 _AS = re.compile(
-    rf"\b(?P<lead>as|in|into|to)\s+{_OF}{_BEFORE}(?P<following>following\s+)?(?P<json>{_JSON})", _I
+    rf"\b(?P<lead>in\s+the\s+(?:form|shape)\s+of|as|in|into|to)\s+{_OF}{_BEFORE}(?P<following>following\s+)?(?P<json>{_JSON})",
+    _I,
 )
 _ASK = re.compile(
     rf"(?:{POLITE}\s+)?\b{ASK_VERBS}(?:\s+(?:back|me|us)){{0,2}}"
-    rf"(?:\s+(?:only|just))?(?:\s+(?:with|in|as|using))?\s+{_OF}{_BEFORE}(?P<json>{_JSON})",
+    rf"(?:\s+(?:only|just))?(?:\s+(?:with|in|into|as|using))?\s+{_OF}{_BEFORE}(?P<json>{_JSON})",
     _I,
 )
 _STATED = re.compile(
     rf"(?:\b(?:your|the)\s+)?\b(?:output|answer|response|result|reply)\s+(?:must|should|has\s+to|"
     rf"needs\s+to|shall)\s+be\s+(?:in\s+)?{_BEFORE}(?P<json>{_JSON})"
     rf"|\b(?:output|answer|response)(?:\s+format)?\s*:\s*(?P<json2>{_JSON})"
+    rf"|\buse\s+(?:an?|one)\s+json\s+object(?=\s+(?:with|whose|that|having|containing)\b)"
     rf"|\bjson\s+(?:mode|output)\s*:\s*(?:enabled|on|true)\b"
     rf"|\b(?:only\s+)?(?:valid\s+)?json\s+only\b|\bonly\s+valid\s+json\b",
     _I,
@@ -55,7 +57,7 @@ _NOUN = re.compile(
     r"(?=\s*(?:[:,(]|with\b|containing\b|having\b|including\b|describing\b|about\b|that\b|for\b))",
     _I,
 )
-_FOREIGN = re.compile(rf"(?:\b|(?<=\W)){FOREIGN_DEMANDS}(?![a-z])", _I)
+_FOREIGN = re.compile(rf"(?<![A-Za-z\u00c0-\u04ff]){FOREIGN_DEMANDS}(?![a-z])", _I)
 FENCE = re.compile(r"```[^\n`]{0,40}\n[^`]*+```|~~~[^\n~]{0,40}\n[^~]*+~~~")
 QUOTE = re.compile(r'"[^"\n]*+"|“[^“”]*+”|«[^«»]*+»|`[^`\n]*+`')
 _NEGATED = re.compile(

@@ -34,13 +34,13 @@ def adapt_object(
 
     Keys no longer demanded go, one plainly renamed key is renamed, a value is coerced where nothing
     is lost; everything else stays byte-identical. Prose that may have become wrong makes it None,
-    but under a schema, where the answer is JSON and nothing else, it goes.
+    but where the answer is to be JSON and nothing else, it goes.
     """
     texts: list[tuple[int, str]] = []
     for index, step in enumerate(steps):
         if step.kind != "json":
             if verify_prose(step, new).status is not Status.PASS:
-                if new.values.get("schema") is None:
+                if not _alone(new):
                     return None  # the request may ask for these very words
                 texts.append((index, ""))
             continue
@@ -128,7 +128,12 @@ def _prose_may_go(
 ) -> bool:
     others = (verdicts[i] for i in range(block.start, block.stop) if i != at)
     stale = any(verdict.status is not Status.PASS for verdict in others)
-    return not stale or constraints.values.get("schema") is not None
+    return not stale or _alone(constraints)
+
+
+def _alone(constraints: Constraints) -> bool:
+    """Whether the answer is the JSON and nothing beside it."""
+    return constraints.values.get("schema") is not None or bool(constraints.values.get("bare"))
 
 
 def patch_call(

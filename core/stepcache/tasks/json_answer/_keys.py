@@ -9,9 +9,15 @@ from typing import Any
 
 from stepcache.tasks.json_answer._extract import parse_strict
 from stepcache.tasks.json_answer._members import Member, members
-from stepcache.tasks.json_answer._words import INSTRUCTION_VERBS, MORE_KEYS, NOT_KEYS, NUMBERS
+from stepcache.tasks.json_answer._words import (
+    FOREIGN_AND,
+    INSTRUCTION_VERBS,
+    MORE_KEYS,
+    NOT_KEYS,
+    NUMBERS,
+)
 
-__all__ = ["KeyList", "count_agrees", "read_list", "read_template"]
+__all__ = ["AS_KEYS", "KeyList", "count_agrees", "read_foreign_list", "read_list", "read_template"]
 
 _MAX_KEYS = 200
 _QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|`([^`\n]{1,200})`|'([^'\n]{1,200})'|“([^“”\n]{1,200})”")
@@ -26,6 +32,10 @@ _CLOSING = re.compile(
     re.IGNORECASE,
 )
 _END = re.compile(r"\s{0,40}(?:$|[.;:!?)\]}\n](?![\w]))")
+AS_KEYS = re.compile(
+    r"\s{1,3}as\s+(?:its|the|your)\s+(?:keys|fields|properties|attributes)\b", re.IGNORECASE
+)
+"""What names a list the keys from behind."""
 _WORD = re.compile(r"[ \t]+([^\W\d_][\w'\u2019]*)")
 _IMPERATIVES = INSTRUCTION_VERBS - {"please", "then"}
 _CONNECTOR = re.compile(
@@ -37,6 +47,13 @@ _BULLET = re.compile(
     r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+[\"`'*]{0,3}([^\W\d][\w.-]{0,80})[\"`'*]{0,3}"
     r"(?:[ \t]*(?:[:–—(]|-[ \t])[ \t]*([^\n]{1,500}))?[ \t]*(?:\n|$)"
 )
+_FOREIGN_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,80}+(?![\u0080-\u2fff])")
+_FOREIGN_JOIN = re.compile(
+    rf"\s{{0,3}}[,\u3001\uff0c]\s{{0,3}}(?:{FOREIGN_AND}\s{{1,3}})?"
+    rf"|\s{{1,3}}{FOREIGN_AND}\s{{1,3}}|\s{{0,3}}[和及と]\s{{0,3}}",
+    re.IGNORECASE,
+)
+_FOREIGN_END = re.compile(r"\s{0,40}(?:$|[.;:!?)\]\n\u3002\uff1b\uff01\uff09\u7684]|です|でお願い)")
 _EMPTY = re.compile(r"[\s._…\-\"'<>]*")
 
 
@@ -85,6 +102,23 @@ def read_list(text: str, at: int) -> KeyList | None:
             return _finished(text, keys, notes, end, quoted_any)
         at = separator.end()
     return KeyList((), at, readable=False)
+
+
+def read_foreign_list(text: str, at: int) -> KeyList | None:
+    """A list of plain or quoted ASCII keys joined in the way of another language, or None."""
+    keys: list[str] = []
+    while len(keys) < _MAX_KEYS:
+        item = _QUOTED.match(text, at) or _FOREIGN_BARE.match(text, at)
+        if item is None:
+            return None
+        keys.append(next((g for g in item.groups() if g is not None), item.group()))
+        joined = _FOREIGN_JOIN.match(text, item.end())
+        if joined is None:
+            ends = _FOREIGN_END.match(text, item.end()) is not None
+            unique = len(set(keys)) == len(keys)
+            return KeyList(tuple(keys), item.end()) if ends and unique else None
+        at = joined.end()
+    return None
 
 
 def read_template(text: str, start: int) -> KeyList | None:
@@ -201,10 +235,16 @@ def _finished(
 ) -> KeyList:
     unique = tuple(dict.fromkeys(keys))
     more = _CONNECTOR.match(text, stop)
-    goes_on = more is not None and (more.group(2) or (more.group(3) or "").casefold() in MORE_KEYS)
+    named = AS_KEYS.match(text, stop) is not None
+    goes_on = (
+        not named
+        and more is not None
+        and (more.group(2) or (more.group(3) or "").casefold() in MORE_KEYS)
+    )
     if len(unique) < len(keys) or goes_on:
         return KeyList((), stop, readable=False)
-    return KeyList(unique, stop, certain=quoted or len(unique) > 1, notes=notes)
+    certain = named or quoted or len(unique) > 1
+    return KeyList(unique, stop, certain=certain, notes=notes)
 
 
 _MARKS = re.compile(r'"(?:[^"\\\n]++|\\.)*+"?|[{}]', re.DOTALL)

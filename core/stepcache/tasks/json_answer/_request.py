@@ -61,6 +61,8 @@ class Demand:
     spans: tuple[Span, ...] = ()
     schema: dict[str, Any] | None = None
     """A JSON Schema written in the prompt itself."""
+    bare: bool = False
+    """Whether nothing may stand beside the JSON."""
     sure: bool = True
     """False where a part that may matter could not be read."""
 
@@ -99,7 +101,7 @@ def _assemble(
         names, notes, end = keys.keys, keys.notes, max(phrase.stop, keys.stop)
         clause = view[key_start : keys.stop]
         extras = _extras(clause)
-        template = text[key_start : key_start + 1] == "{"
+        template = keys.schema is not None or text[key_start : key_start + 1] == "{"
         spans.append(_key_span(text, key_start, keys.stop))
     source, source_span = _source(text, view, end)
     if source_span is not None:
@@ -111,8 +113,12 @@ def _assemble(
     if MENTION.search(rest):
         # JSON is spoken of elsewhere too: what was taken for the demand may be data, so it counts.
         quoted += tuple(text[s.start : s.stop] for s in spans if s.name != "source")
+    only = " ".join(text[s.start : s.stop] for s in spans if s.name == "only")
     explicit = re.search(r"\b(?:object|dictionary|dict|hash|map)\b", phrase.noun, _I) is not None
+    explicit = explicit or "object" in only.casefold()
     shape, sure_shape = _shape(phrase, bool(names), explicit or template, rest)
+    if shape == "array" and explicit:
+        sure_shape = False  # "a JSON array ... Return only the JSON object."
     sure = sure and not (names and _MORE_SAID.search(rest))
     return Demand(
         keys=names,
@@ -124,6 +130,7 @@ def _assemble(
         source=source,
         quoted=quoted,
         spans=tuple(spans),
+        bare=bool(only) or _EXACTLY.search(phrase.noun) is not None,
         sure=sure and sure_shape and not phrase.foreign,
     )
 

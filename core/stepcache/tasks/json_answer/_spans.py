@@ -5,19 +5,29 @@ from __future__ import annotations
 import re
 
 from stepcache._types import Span
-from stepcache.tasks.json_answer._demand import windows
-from stepcache.tasks.json_answer._words import LISTING, POLITE, SUBJECT, TOPIC_VERBS
+from stepcache.tasks.json_answer._words import (
+    GREETING,
+    LISTING,
+    ONLY_SENTENCE,
+    POLITE,
+    PREAMBLE,
+    SUBJECT,
+    TOPIC_VERBS,
+)
 
-__all__ = ["grown_spans", "joined", "rest_of"]
+__all__ = ["grown_spans", "joined", "only_sentences", "rest_of"]
 
 _I = re.IGNORECASE
-_LEADS = re.compile(rf"(?:{POLITE}\s+)?{TOPIC_VERBS}\s+", _I)
+_LEADS = re.compile(
+    rf"(?:{POLITE}\s+|(?:it|the\s+(?:json|object))\s+(?:should|must)\s+)?{TOPIC_VERBS}\s+", _I
+)
+_ASKS_IF = re.compile(r"(?:can|could|would|will)\s+you\b", _I)
+_OPENING = re.compile(rf"\s*(?:{GREETING}|{PREAMBLE})\s+(?=[^\W\d_])", _I)
+_FOR_ME = re.compile(r"\s{1,3}for\s+(?:me|us)(?=\s*(?:[.?!,;]|$))", _I)
+_FOR = re.compile(r"for\s+", _I)
 _SUBJECT = re.compile(rf"\s{{0,3}},?\s{{1,3}}{SUBJECT}\s{{1,3}}(?!\d|{LISTING}\b)", _I)
-_ONLY_SENTENCE = re.compile(
-    rf"(?:^|(?<=[\n.!?]))[ \t]*(?:{POLITE}\s+)?(?:(?:return|respond\s+with|reply\s+with|output|"
-    r"give|provide)\s+(?:only\s+|just\s+)?(?:the\s+)?(?:valid\s+)?json(?:\s+only)?|"
-    r"(?:valid\s+)?json\s+only)[ \t]*(?:[.!]|\n|$)",
-    _I,
+_ONLY = re.compile(
+    rf"(?:^|(?<=[\n.!?]))[ \t]*(?:{POLITE}\s+)?{ONLY_SENTENCE}[ \t]*(?:[.!]+|(?=\n)|$)", _I
 )
 _TRAILING = re.compile(r"[\s.]*\Z")
 
@@ -46,18 +56,45 @@ def grown_spans(text: str, view: str, spans: list[Span], data: int, keyed: bool)
         if subject and subject.end() <= data:
             stop = subject.end()
         grown.append(Span(start=span.start, stop=stop, name=span.name))
-    grown = joined(
-        grown
-        + [
-            Span(start=m.start(), stop=m.end(), name="json")
-            for low, high in windows(view, 120, 40)
-            for m in _ONLY_SENTENCE.finditer(view, low, min(high, data))
-        ]
-    )
+    grown = joined([*grown, *only_sentences(view, data), *_opening(view, data)])
     if keyed:
-        grown = joined(grown + _lead(view, grown, data))
+        grown = joined(grown + _lead(view, grown, data) + _asides(view, data))
+        grown = joined(grown + _topic(text, grown, data))
     grown = joined([*grown, *_edges(text, grown, data)])
-    return joined([_punctuated(text, span, data) for span in grown])
+    questioned = any(s.name == "verb" and _ASKS_IF.match(view, s.start) for s in grown)
+    return joined([_punctuated(text, span, data, questioned) for span in grown])
+
+
+def only_sentences(view: str, data: int) -> list[Span]:
+    """The sentences that demand the JSON and nothing else."""
+    return [
+        Span(start=m.start(), stop=m.end(), name="only")
+        for m in _ONLY.finditer(view, 0, min(len(view), data))
+    ]
+
+
+def _opening(view: str, data: int) -> list[Span]:
+    match = _OPENING.match(view)
+    found = match is not None and match.end() <= data
+    return [Span(start=0, stop=match.end(), name="opening")] if match and found else []
+
+
+def _asides(view: str, data: int) -> list[Span]:
+    """``describe it for me``."""
+    match = _FOR_ME.search(view, 0, min(len(view), data))
+    return [Span(start=match.start(), stop=match.end(), name="aside")] if match else []
+
+
+def _topic(text: str, spans: list[Span], data: int) -> list[Span]:
+    """The "for" that leads to the topic, where the topic is all that is left of the request."""
+    at = 0
+    for span in spans:
+        if text[at : span.start].strip(" \t\r\n,.;:"):
+            break
+        at = max(at, span.stop)
+    start = at + len(text[at:data]) - len(text[at:data].lstrip(" \t\r\n,.;:"))
+    match = _FOR.match(text, start, data)
+    return [Span(start=start, stop=match.end(), name="topic")] if match else []
 
 
 def _lead(view: str, spans: list[Span], data: int) -> list[Span]:
@@ -82,15 +119,16 @@ def _edges(text: str, spans: list[Span], data: int) -> list[Span]:
     return []
 
 
-def _punctuated(text: str, span: Span, data: int) -> Span:
+def _punctuated(text: str, span: Span, data: int, questioned: bool) -> Span:
     if span.name in ("source", "end"):
         return span
     start, stop = span.start, span.stop
     low = len(text[:start].rstrip())
-    if low and text[low - 1] in ",.;:" and text[low - 2 : low] not in ("..",):
+    ends = ",.;:?" if questioned else ",.;:"
+    if low and text[low - 1] in ends and text[low - 2 : low] not in ("..",):
         start = low - 1
     high = stop + (len(text[stop:data]) - len(text[stop:data].lstrip()))
-    if high < data and text[high] in ",.;:":
+    if high < data and text[high] in ends:
         stop = high + 1
     elif text[high:].strip() in ("?", "!", "?!") and data == len(text):
         stop = len(text)

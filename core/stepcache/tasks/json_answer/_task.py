@@ -64,6 +64,7 @@ class JsonAnswerTask:
                 "extras": demand.extras,
                 "ordered": demand.ordered,
                 "shape": demand.shape,
+                "bare": demand.bare,
                 "schema": schema,
                 "source": demand.source,
                 "quoted": list(demand.quoted),

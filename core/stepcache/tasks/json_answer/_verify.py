@@ -35,6 +35,8 @@ def verify_prose(step: Step, constraints: Constraints) -> Verdict:
     text = step.text
     if not text.strip() or not text.strip("`~ \t\r\n"):
         return Verdict.passed("blank")
+    if constraints.values.get("bare"):
+        return Verdict.failed("prose-unwanted", "nothing but the JSON is demanded")
     if len(text) > _MAX_PROSE_CHARS:
         return Verdict.unknown("long-prose", "prose too long to be a mere introduction")
     claim = _CHECKABLE.search(text)

@@ -48,6 +48,7 @@ answers result solver carefully respect isolate isolating using one single sides
 has got having see if provide provided return say report first-degree assuming suppose be
 looking look trying stuck homework i've figured worked possible go ahead handle deal who come up
 unique consider use through together rearrange think thinking
+write take someone somebody gave says said been am
 """
 
 _SPANISH = """
