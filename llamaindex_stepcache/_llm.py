@@ -335,7 +335,12 @@ class StepCacheLLM(HostForms):
         rest, control = self._wishes(kwargs)
         messages = [ChatMessage(role="user", content=prompt)]
         host = HostCall(
-            kind="complete", messages=messages, kwargs=rest, prompt=prompt, formatted=formatted
+            kind="complete",
+            messages=messages,
+            kwargs=rest,
+            prompt=prompt,
+            formatted=formatted,
+            structured=self._structured,
         )
         return _Call(host=host, control=control)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -13,6 +13,7 @@ from llama_index.core.llms.llm import LLM
 from pydantic import BaseModel
 
 from llamaindex_stepcache._identity import model_identity, plain, prompt_functions, settings_of
+from llamaindex_stepcache._written import lift_schema
 from stepcache import Contract, Message, Request
 
 JsonObject: TypeAlias = Mapping[str, Any]
@@ -57,12 +58,18 @@ def to_request(call: HostCall, llm: LLM, namespace: str) -> Request:
     """
     metadata = llm.metadata
     contract, rest = _contract(call.kwargs)
+    messages = tuple(_messages(call.messages))
     tool = _answer_tool(call)
     if tool is not None:
         # Nothing is to be done by this tool: its parameters are a schema like any other.
         _, schema, other = tool
         # The host demands it in two ways, one for streams; either way only its call is an answer.
         contract = Contract(schema=schema, response_format={"tool": other})
+    elif call.structured and not contract.tools and contract.response_format is None:
+        lifted = lift_schema(messages)
+        if lifted is not None:
+            messages, schema = lifted
+            contract = replace(contract, schema=schema, response_format={"schema": "in the prompt"})
     settings = settings_of(llm)
     params: dict[str, Any] = {
         "call": call.kind,
@@ -78,7 +85,7 @@ def to_request(call: HostCall, llm: LLM, namespace: str) -> Request:
         if value is not None:
             params[name] = plain(value)
     return Request(
-        messages=tuple(_messages(call.messages)),
+        messages=messages,
         model=model_identity(llm, metadata),
         params=params,
         contract=contract,

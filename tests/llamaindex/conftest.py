@@ -29,6 +29,7 @@ with warnings.catch_warnings():
 
 SECRET = "sk-never-to-be-kept"
 _EQUATION = re.compile(r"(-?\d*)([a-z]) ?([+-]) ?(\d+) ?= ?(-?\d+)")
+_SCHEMA = re.compile(r"schema to follow:\n(.+)\n")
 _ONLY = re.compile(r"only the keys: ([^.]+)\.")
 _KEYS = re.compile(r"keys:? ([^.\n]+)")
 
@@ -71,6 +72,10 @@ class Endpoint:
         return self._say(text), []
 
     def _say(self, text: str) -> str:
+        written = _SCHEMA.search(text)
+        if written and "holding only" not in text:
+            plain = written[1].replace("{{", "{").replace("}}", "}")
+            return json.dumps(_sample(json.loads(plain), text))
         keys = _ONLY.search(text) or _KEYS.search(text)
         if keys and "JSON" in text:
             names = re.findall(r"[a-z_]+", keys[1].replace(" and ", ", "))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.llms import LLM
+from llama_index.core.program import LLMTextCompletionProgram
 
 from llamaindex_stepcache import StepCacheLLM
 
@@ -29,16 +30,35 @@ TABLE = """
 """
 
 
+MODES = ("by-schema", "by-tool", "by-prompt")
+"""How an LLM is told of a class: by the schema of its answer, as a tool, or in words."""
+
+
+no_stream = pytest.mark.skipif(
+    "stream_call" not in vars(LLMTextCompletionProgram),
+    reason="this host cannot stream what it asks for in words",
+)
+
+
+def _settings(mode: str) -> dict[str, Any]:
+    return {
+        "should_use_structured_outputs": mode == "by-schema",
+        "is_function_calling_model": mode != "by-prompt",
+    }
+
+
 def _cells(column: int) -> list[Any]:
-    """One case per call and cell; structured ones in both of a provider's modes."""
+    """One case per call and cell; structured ones in each of an LLM's modes."""
     cases = []
     for row in TABLE.strip().splitlines()[2:]:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         for name in re.findall(r"`([^`]+)`", cells[0]):
-            modes = (True, False) if "structured" in name else (False,)
+            modes = MODES if "structured" in name else ("",)
             for mode in modes:
-                suffix = "-by-schema" if mode else ""
-                cases.append(pytest.param(name, cells[column], mode, id=name + suffix))
+                suffix = f"-{mode}" if mode else ""
+                marks = [no_stream] if mode == "by-prompt" and "stream" in name else []
+                case = pytest.param(name, cells[column], mode, id=name + suffix, marks=marks)
+                cases.append(case)
     return cases
 
 
@@ -48,13 +68,13 @@ def test_the_table_is_complete(faces: dict[str, Any]) -> None:
     assert sorted(named) == sorted(faces)
 
 
-@pytest.mark.parametrize(("name", "cell", "by_schema"), _cells(1))
+@pytest.mark.parametrize(("name", "cell", "mode"), _cells(1))
 async def test_looked_up(
-    name: str, cell: str, by_schema: bool, faces: dict[str, Any], endpoint: Any, inner: Make
+    name: str, cell: str, mode: str, faces: dict[str, Any], endpoint: Any, inner: Make
 ) -> None:
     """The second of two equal calls makes no model call, and its answer is the first one's."""
     assert cell == "yes"
-    llm = StepCacheLLM(llm=inner(should_use_structured_outputs=by_schema))
+    llm = StepCacheLLM(llm=inner(**_settings(mode)))
     first = await faces[name].ask(llm, "small")
     asked = endpoint.calls
     assert asked > 0
@@ -63,12 +83,12 @@ async def test_looked_up(
     assert _said(second) == _said(first)
 
 
-@pytest.mark.parametrize(("name", "cell", "by_schema"), _cells(2))
+@pytest.mark.parametrize(("name", "cell", "mode"), _cells(2))
 async def test_patched(
-    name: str, cell: str, by_schema: bool, faces: dict[str, Any], endpoint: Any, inner: Make
+    name: str, cell: str, mode: str, faces: dict[str, Any], endpoint: Any, inner: Make
 ) -> None:
     """A demand for one thing more asks for that thing only; offered tools that changed ask anew."""
-    llm = StepCacheLLM(llm=inner(should_use_structured_outputs=by_schema))
+    llm = StepCacheLLM(llm=inner(**_settings(mode)))
     await faces[name].ask(llm, "small")
     asked = endpoint.calls
     larger = await faces[name].ask(llm, "large")
@@ -86,12 +106,12 @@ async def test_patched(
     assert added in str(_said(larger))
 
 
-@pytest.mark.parametrize(("name", "cell", "by_schema"), _cells(3))
+@pytest.mark.parametrize(("name", "cell", "mode"), _cells(3))
 async def test_streamed(
-    name: str, cell: str, by_schema: bool, faces: dict[str, Any], inner: Make
+    name: str, cell: str, mode: str, faces: dict[str, Any], inner: Make
 ) -> None:
     """Live pieces pass through where nothing is to be verified; a hit comes step by step."""
-    llm = StepCacheLLM(llm=inner(should_use_structured_outputs=by_schema))
+    llm = StepCacheLLM(llm=inner(**_settings(mode)))
     live = await faces[name].ask(llm, "talk")
     served = await faces[name].ask(llm, "steps")
     served = await faces[name].ask(llm, "steps")

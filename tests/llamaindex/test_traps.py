@@ -132,8 +132,13 @@ async def test_trap_7_classes_of_one_name_get_their_own_answers(inner: Make) -> 
         return type("Same", (BaseModel,), {"__annotations__": kinds, "__module__": "m"})
 
     one, two = make(place=str), make(count=int)
-    for by_schema in (True, False):
-        llm = StepCacheLLM(llm=inner(should_use_structured_outputs=by_schema))
+    modes: list[dict[str, Any]] = [
+        {"should_use_structured_outputs": True},
+        {"should_use_structured_outputs": False},
+        {"is_function_calling_model": False},
+    ]
+    for mode in modes:
+        llm = StepCacheLLM(llm=inner(**mode))
         for kind in (one, two, one, two):
             answer = llm.structured_predict(kind, PROMPT, degrees=7)
             assert type(answer) is kind
@@ -613,7 +618,7 @@ async def test_peer_e1_our_counter_agrees_over_hits_and_patches(
     usage = {"additional_kwargs": {"stream_options": {"include_usage": True}}}
     made = inner(**usage if "stream" in method else {})
     delivered = endpoint.delivered + 1
-    counter = StepCacheTokenCounter(tokenizer=str.split, token_budget=10_000)
+    counter = StepCacheTokenCounter(tokenizer=str.split)
     llm = StepCacheLLM(llm=made, callback_manager=CallbackManager([counter]))
     city = "Describe Paris as a JSON object with keys name, country"
     for text in (city + ".", city + ", river.", TALK) * 2:
