@@ -72,8 +72,8 @@ def test_freed_slots_are_used_again():
         if number >= 10:
             assert index.remove(number - 10)
     assert len(index) == 10
-    assert index._block.ntotal == 10
-    assert index._block.codes.size() <= 11 * 4 * 4
+    assert len(index.block) == 10
+    assert index.block._flat.codes.size() <= 11 * 4 * 4
 
 
 def test_vectors_are_brought_to_unit_length():

@@ -175,15 +175,16 @@ class SQLiteStore:
         unit = unit_vector(vector)
         matches: tuple[Match, ...] = ()
         with self._database.lend() as connection:
-            block = self._caught_up(connection, scope, fingerprint, len(unit))
-            if block is None:
-                return ()
             for attempt in range(_SEARCH_ATTEMPTS):
+                block = self._caught_up(connection, scope, fingerprint, len(unit))
+                if block is None:
+                    return ()
                 found = block.index.search(unit, limit)
                 matches, stale = self._confirm(connection, scope, fingerprint, found)
                 if not stale:
                     break
-                # They hid entries further away: forget them, and after that whatever else is gone.
+                # They hid entries further away, or were replaced since: forget them, and after
+                # that whatever else is gone, and look again.
                 for number in stale:
                     block.index.remove(number)
                 if attempt:

@@ -51,6 +51,12 @@ _COLUMNS = (
     "SELECT number, scope, exact_key, canonical_key, entry_id, fingerprint, expires, checksum,"
     " record, vector FROM entries LIMIT 0"
 )
+# One statement: another process may be giving the file its schema right now.
+_NATURE = (
+    "SELECT (SELECT count(*) FROM sqlite_master),"
+    " (SELECT application_id FROM pragma_application_id),"
+    " (SELECT user_version FROM pragma_user_version)"
+)
 
 # Measured for rows of key, vector and 2 KB; the last two are for files that are not to be trusted.
 _PRAGMAS = (
@@ -325,9 +331,7 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _is_ours(connection: sqlite3.Connection, path: str) -> bool:
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    (owner,) = connection.execute("PRAGMA application_id").fetchone()
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    tables, owner, version = connection.execute(_NATURE).fetchone()
     if not tables and not owner and not version:
         return False
     if owner != _APPLICATION_ID:
