@@ -82,6 +82,13 @@ def test_a_group_that_must_not_be_served_counts_every_serve() -> None:
         assert faults([item(1, must_not=True)], [exchange(1, "x = 5", route)]) == [fault]
 
 
+@pytest.mark.parametrize(("route", "fault"), [("adapt", "wrong serve"), ("miss", "")])
+def test_stale_working_is_held_against_caches_only(route: str, fault: str) -> None:
+    """A served answer whose working is of another equation is a wrong serve; a model may slip."""
+    told = [exchange(1, "2x + 3 = 17\nx = 5", route)]
+    assert faults([item(1)], told) == [fault]
+
+
 def test_an_error_is_an_error() -> None:
     """A call that failed is no wrong generation."""
     assert faults([item(1)], [exchange(1, "", "error", error="boom")]) == ["error"]

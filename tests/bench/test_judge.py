@@ -8,6 +8,7 @@ import pytest
 
 from stepcache.bench._items import EquationDemand, ObjectDemand
 from stepcache.bench._judge import judge, solutions
+from stepcache.bench._working import wrong_line
 
 pytest.importorskip("fastjsonschema")
 
@@ -130,3 +131,38 @@ def test_a_verdict_says_why() -> None:
     assert "Oslo" in judge('{"name": "Oslo", "country": "x"}', CITY).why
     assert "6" in judge("x = 6", TWO_X).why
     assert judge("x = 1" + " " * 30_000, TWO_X).why.startswith("longer")
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        ("2x + 3 = 13\n2x = 10\nx = 10 / 2 = 5", None),
+        ("2x = 13 - 3\n2x = 10", None),
+        ("\\(2x + 3 = 13\\)\n\\[x = \\frac{10}{2}\\]", None),
+        ("13 - 3 = 10", None),
+        ("1. 2(x - 1) = 8", None),
+        ("2x + 3 = 17\nx = 5", "2x + 3 = 17"),
+        ("2x = 13 + 3\nx = 5", "2x = 13 + 3"),
+        ("13 - 3 = 11", "13 - 3 = 11"),
+        ("x = 10 / 3 = 5", "x = 10 / 3 = 5"),
+        ("- $2x = 11$", "- $2x = 11$"),
+        ("2y = 11", None),
+        ("x^2 = 11", None),
+        ("x / x = 2", None),
+        ("x / 0 = 2", None),
+        ("x * x = 2", None),
+        ("the value = 11", None),
+        ("(" * 40 + "x = 7", None),
+        ("=", None),
+    ],
+)
+def test_stale_lines(answer: str, line: str | None) -> None:
+    """A line that the solution does not satisfy is found; what is not understood says nothing."""
+    assert wrong_line(answer, "x", Fraction(5)) == line
+
+
+def test_a_stale_line_is_no_wrong_answer_by_itself() -> None:
+    """The judge tells the two apart: the value is right, the working is not."""
+    told = judge("2x + 3 = 17\nx = 5", TWO_X)
+    assert told.correct
+    assert told.stale == "2x + 3 = 17"

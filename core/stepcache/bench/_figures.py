@@ -79,7 +79,7 @@ def judged(items: Mapping[str, Item], exchanges: Iterable[Exchange]) -> list[Row
             )
         )
         if exchange.calls and not exchange.error:
-            before.setdefault(exchange.text, verdict.correct)
+            before.setdefault(exchange.text, verdict.correct and not verdict.stale)
     return rows
 
 
@@ -89,9 +89,10 @@ def _fault(item: Item, exchange: Exchange, verdict: Judgement, made_right: bool 
     stands = exchange.route in _AS_IT_STANDS
     if stands and item.must_not:
         return "wrong serve"
-    if verdict.correct:
+    served = exchange.route in _SERVED or exchange.route == "fallback"
+    if verdict.correct and not (served and verdict.stale):
         return ""
-    if exchange.route in _SERVED or exchange.route == "fallback":
+    if served:
         return "inherited" if stands and made_right is False else "wrong serve"
     return "wrong patch" if exchange.route == "patch" else "wrong generation"
 

@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from stepcache.bench._items import Demand, EquationDemand, ObjectDemand
+from stepcache.bench._working import wrong_line
 from stepcache.demo._check import stated_value
 
 __all__ = ["Judgement", "judge", "solutions"]
@@ -36,6 +37,9 @@ class Judgement:
 
     correct: bool
     why: str = ""
+    stale: str = ""
+    """A line of the working that is not true of the equation asked about, although the answer
+    states the right value. A model may slip there; a cache must not serve it."""
 
 
 _RIGHT = Judgement(True)
@@ -81,7 +85,9 @@ def _equation(answer: str, demand: EquationDemand) -> Judgement:
     stated = _stated(answer, demand)
     if stated is None:
         return Judgement(False, f"no value of {demand.variable} in the form demanded")
-    return _RIGHT if stated == value else Judgement(False, f"states {stated}, not {value}")
+    if stated != value:
+        return Judgement(False, f"states {stated}, not {value}")
+    return Judgement(True, stale=wrong_line(answer, demand.variable, value) or "")
 
 
 def _stated(answer: str, demand: EquationDemand) -> Fraction | None:

@@ -298,7 +298,7 @@ def _faults(rows: Sequence[Row]) -> str:
             row.item.id,
             row.fault,
             row.exchange.route,
-            _cell(row.judgement.why or "an earlier answer as it stands"),
+            _cell(row.judgement.why or row.judgement.stale or "an earlier answer as it stands"),
             _cell(row.item.prompt),
         ]
         for row in wrong[:_SHOWN_FAULTS]
@@ -323,8 +323,9 @@ The paper gives a total of 222 requests a seed and the shares of outcomes (177 r
 33 skipped), not the split. This one fits them: 30 paraphrases of each of three levels in both
 families (180), 30 equations with other constants, 12 objects with a key more.
 
-A *wrong serve* is an answer out of a cache that does not satisfy the request, or, where no earlier
-answer can, any earlier answer as it stands. *Inherited* is an answer that the model got wrong when
+A *wrong serve* is an answer out of a cache that does not satisfy the request (a line of the working
+that is not true of the equation is enough), or, where no earlier answer can satisfy it, any earlier
+answer as it stands. *Inherited* is an answer that the model got wrong when
 it was made and that was given again to the same demand. Both count as not correct. The judge knows
 from the generator what was asked for, solves equations with sympy and validates objects with
 fastjsonschema; it shares no code with the caches."""
