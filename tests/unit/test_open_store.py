@@ -39,8 +39,9 @@ def test_objects():
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("postgresql://me:secret@host/db?password=secret", "no PostgreSQL store yet.*sqlite:///"),
-        ("postgres://host/db", "no PostgreSQL store yet"),
+        ("postgresql://me:secret@127.0.0.1:1/db", "'127.0.0.1/db' cannot be used|needs psycopg"),
+        ("postgres://me:secret@127.0.0.1:x/db?password=secret", "cannot be used|needs psycopg"),
+        ("postgres://me:sec%zzret@host/db?password=secret", "cannot be read|needs psycopg"),
         ("redis://:secret@host", "'redis' is unknown.*memory:"),
         ("sqlite://cache.db", "three slashes"),
         ("sqlite:///", "three slashes"),
@@ -61,15 +62,21 @@ def test_anything_else_is_named(spec, words):
 
 def test_names_are_listed():
     """The public names can be listed and reached; others are attribute errors."""
-    assert dir(stores) == ["MemoryStore", "SQLiteStore", "open_store"]
+    assert dir(stores) == [
+        "AsyncPostgresStore",
+        "MemoryStore",
+        "PostgresStore",
+        "SQLiteStore",
+        "open_store",
+    ]
     with pytest.raises(AttributeError, match="Nowhere"):
         stores.Nowhere  # noqa: B018
 
 
 def test_importing_stores_loads_nothing_heavy():
-    """Neither FAISS nor SQLite is loaded before a store needs it."""
+    """Neither FAISS, SQLite nor psycopg is loaded before a store needs it."""
     script = (
-        "import sys, stepcache.stores; assert not {'faiss', 'numpy', 'sqlite3'} & {*sys.modules};"
+        "import sys, stepcache.stores; assert not {'faiss', 'numpy', 'psycopg', 'sqlite3'} & {*sys.modules};"
         "stepcache.stores.MemoryStore(); assert not {'faiss', 'sqlite3'} & {*sys.modules}"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -9,7 +9,7 @@ from stepcache.protocols import Store
 
 __all__ = ["open_store"]
 
-_SCHEMES = "a file's path, 'sqlite:///path' or 'memory:'"
+_SCHEMES = "a file's path, 'sqlite:///path', 'postgresql://user@host/database' or 'memory:'"
 
 
 def open_store(store: str | os.PathLike[str] | Store | None = None) -> Store:
@@ -17,11 +17,12 @@ def open_store(store: str | os.PathLike[str] | Store | None = None) -> Store:
 
     Args:
         store: None or ``"memory:"`` for a new :class:`MemoryStore`; a path, or
-            ``"sqlite:///relative"`` or ``"sqlite:////absolute"``, for a :class:`SQLiteStore`; or an
+            ``"sqlite:///relative"`` or ``"sqlite:////absolute"``, for a :class:`SQLiteStore`; a URL
+            ``"postgresql://user:password@host:port/database"`` for a :class:`PostgresStore`; or an
             object with the methods of :class:`stepcache.protocols.Store`, which is returned.
 
     Raises:
-        ConfigurationError: Anything else, or a file that cannot be used.
+        ConfigurationError: Anything else, or a file or server that cannot be used.
     """
     if store is None:
         return _memory()
@@ -46,7 +47,9 @@ def _from_text(text: str) -> Store:
             raise _refused(text, "a SQLite URL has three slashes before its path")
         return _sqlite(rest[1:])
     if scheme in ("postgresql", "postgres"):
-        raise _refused(_without_password(text), "this version has no PostgreSQL store yet")
+        from stepcache.stores._postgres import PostgresStore
+
+        return PostgresStore(text)
     raise _refused(_without_password(text), f"the scheme {scheme!r} is unknown")
 
 
