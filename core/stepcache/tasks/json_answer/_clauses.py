@@ -18,7 +18,7 @@ from stepcache.tasks.json_answer._keys import (
 )
 from stepcache.tasks.json_answer._words import FOREIGN_KEYS
 
-__all__ = ["SOURCE", "find_keys"]
+__all__ = ["find_keys", "find_source"]
 
 _I = re.IGNORECASE
 _MAX_NOUNS = 48
@@ -56,7 +56,8 @@ _SCHEMA_CLAUSE = re.compile(
 _BARE_LIST = re.compile(
     r"\s*(?:,?\s*(?:with|containing|including|having)\b\s*:?|:)\s*(?:only\s+)?", _I
 )
-SOURCE = re.compile(
+_MAX_COLONS = 32
+_SOURCE = re.compile(
     r"\b(?:from|text|input|data|source|passage|document|article|review|e-?mail|message|sentence|"
     r"paragraph|content|context|transcript|note|bio|biography|invoice|receipt|log|below)"
     r"(?:\s+(?:text|below|sentence|passage|data))?\s*:\s*",
@@ -179,5 +180,18 @@ def _template(text: str, phrase: Phrase, limit: int | None) -> list[tuple[int, K
 
 
 def _source_start(view: str, after: int) -> int | None:
-    match = SOURCE.search(view, after)
+    match = find_source(view, after)
     return match.end() if match else None
+
+
+def find_source(view: str, after: int) -> re.Match[str] | None:
+    """What leads to the text given as data, "from:" and the like, at or behind a position."""
+    at = after
+    for _ in range(_MAX_COLONS):  # before a colon first: most texts have none
+        colon = view.find(":", at)
+        if colon < 0:
+            return None
+        if _SOURCE.search(view, max(after, colon - 60), colon + 1):
+            return _SOURCE.search(view, max(after, colon - 60))
+        at = colon + 1
+    return _SOURCE.search(view, at)

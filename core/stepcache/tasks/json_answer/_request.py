@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stepcache._types import Declined, Span
-from stepcache.tasks.json_answer._clauses import SOURCE, find_keys
+from stepcache.tasks.json_answer._clauses import find_keys, find_source
 from stepcache.tasks.json_answer._demand import (
     FENCE,
     MENTION,
@@ -24,7 +24,7 @@ from stepcache.tasks.json_answer._demand import (
 )
 from stepcache.tasks.json_answer._keys import KeyList
 from stepcache.tasks.json_answer._spans import grown_spans, joined, rest_of
-from stepcache.tasks.json_answer._words import LISTING
+from stepcache.tasks.json_answer._words import LISTING, MORE_SAID
 
 __all__ = ["Demand", "read"]
 
@@ -32,12 +32,10 @@ _I = re.IGNORECASE
 _EXACTLY = re.compile(
     r"\b(?:exactly|precisely|only|just|nothing\s+else|no\s+others?|no\s+other\s+keys)\b", _I
 )
-_MORE_SAID = re.compile(
-    r"\b(?:keys?|fields?|property|properties|attributes?|includ\w*|add|adding|additional\w*|also|"
-    r"optional\w*|extra|besides|nested|objects?|schema)\b",
-    _I,
-)
-_LISTISH = re.compile(rf"\b(?:{LISTING}|(?:[2-9]|\d{{2,4}})\s+[^\W\d_]{{2,30}}s)\b", _I)
+_MORE_STEMS = ("includ", "additional", "optional")
+_LISTING = frozenset(LISTING.strip("(?:)").split("|"))
+_COUNTED = re.compile(r"\b(?:[2-9]|\d{2,4})\s+[^\W\d_]{2,30}s\b", _I)
+_WORD = re.compile(r"\w+")
 _ORDER = re.compile(r"\border(?:ed)?\b", _I)
 _ARRAY = re.compile(r"\b(?:array|list)\b", _I)
 _PLURAL = re.compile(r"\bobjects\b", _I)
@@ -119,7 +117,7 @@ def _assemble(
     shape, sure_shape = _shape(phrase, bool(names), explicit or template, rest)
     if shape == "array" and explicit:
         sure_shape = False  # "a JSON array ... Return only the JSON object."
-    sure = sure and not (names and _MORE_SAID.search(rest))
+    sure = sure and not (names and _says_more(rest))
     return Demand(
         keys=names,
         notes=notes,
@@ -145,7 +143,19 @@ def _shape(phrase: Phrase, keyed: bool, explicit: bool, rest: str) -> tuple[str,
     if not keyed:
         return "any", True
     # "Three cities as JSON with keys ..." may rightly be answered in many ways.
-    return "any", _LISTISH.search(rest) is None
+    return "any", not _listish(rest)
+
+
+def _says_more(rest: str) -> bool:
+    """Whether more is said of keys than was read."""
+    said = set(_WORD.findall(rest.casefold()))
+    return not MORE_SAID.isdisjoint(said) or any(w.startswith(_MORE_STEMS) for w in said)
+
+
+def _listish(rest: str) -> bool:
+    """Whether several things may be meant."""
+    listed = not _LISTING.isdisjoint(_WORD.findall(rest.casefold()))
+    return listed or _COUNTED.search(rest) is not None
 
 
 def _extras(clause: str) -> str:
@@ -171,7 +181,7 @@ def _key_span(text: str, start: int, stop: int) -> Span:
 
 def _source(text: str, view: str, end: int) -> tuple[str | None, Span | None]:
     """The text given as data behind the demand; verbatim but for outer white space."""
-    match = SOURCE.search(view, end)
+    match = find_source(view, end)
     if match is None:
         return None, None
     start = match.end()

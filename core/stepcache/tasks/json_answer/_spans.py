@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from stepcache._types import Span
 from stepcache.tasks.json_answer._words import (
@@ -24,6 +25,7 @@ _LEADS = re.compile(
 _ASKS_IF = re.compile(r"(?:can|could|would|will)\s+you\b", _I)
 _OPENING = re.compile(rf"\s*(?:{GREETING}|{PREAMBLE})\s+(?=[^\W\d_])", _I)
 _FOR_ME = re.compile(r"\s{1,3}for\s+(?:me|us)(?=\s*(?:[.?!,;]|$))", _I)
+_MAX_ONLY = 16
 _FOR = re.compile(r"for\s+", _I)
 _SUBJECT = re.compile(rf"\s{{0,3}},?\s{{1,3}}{SUBJECT}\s{{1,3}}(?!\d|{LISTING}\b)", _I)
 _ONLY = re.compile(
@@ -69,7 +71,7 @@ def only_sentences(view: str, data: int) -> list[Span]:
     """The sentences that demand the JSON and nothing else."""
     return [
         Span(start=m.start(), stop=m.end(), name="only")
-        for m in _ONLY.finditer(view, 0, min(len(view), data))
+        for m in islice(_ONLY.finditer(view, 0, min(len(view), data)), _MAX_ONLY)
     ]
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "INSTRUCTION_VERBS",
     "LISTING",
     "MORE_KEYS",
+    "MORE_SAID",
     "NOT_KEYS",
     "NUMBERS",
     "ONLY_SENTENCE",
@@ -165,6 +166,12 @@ MORE_KEYS = _set(
     "perhaps as ideally preferably",
 )
 """Words behind a list and a comma or "and" that may lead to further keys: then it is not read."""
+
+MORE_SAID = _set(
+    "key keys field fields property properties attribute attributes add adding also extra besides",
+    "nested object objects schema",
+)
+"""Words that say more of the keys, when they stand outside the list that was read."""
 
 FOREIGN_DEMANDS = (
     r"(?:als\s+(?:ein(?:en)?\s+)?json(?:-objekt)?|im\s+json-format|"

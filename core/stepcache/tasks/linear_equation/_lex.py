@@ -72,6 +72,9 @@ _VULGAR = {c: unicodedata.numeric(c) for c in "\u00bd\u00bc\u00be"}
 _WORD = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 _DIGITS = re.compile(r"\d+")
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
+_SUBSCRIPT = re.compile(
+    r"\\?_(?:([0-9]{1,3})|\{\s{0,3}([0-9]{1,3})\s{0,3}\})(?!\w)|([\u2080-\u2089]{1,3})(?![^\W_]|_)"
+)
 _ROMAN = re.compile(r"\{\s*([A-Za-z])\s*\}")
 
 
@@ -293,12 +296,22 @@ class _Lexer:
         glued = bool(self.tokens) and self.tokens[-1].kind == "number" and not self.spaced
         bound = self.tokens[-1].stop == self.at if self.tokens else False
         if len(run) == 1:
-            self.add("letter", run, 1)
+            self.letter(run, 1)
         elif (self.maths or (glued and bound)) and len(run) <= 3 and _product(run):
             for letter in run:
                 self.add("letter", letter, 1)
         else:
             self.add("word", run, len(run))
+
+    def letter(self, name: str, length: int) -> None:
+        """A letter with the digits below it: ``x_1``, ``x_{12}``, ``x₁``."""
+        index = _SUBSCRIPT.match(self.plain, self.at + length)
+        if index is None:
+            self.add("letter", name, length)
+            return
+        digits = index.group(1) or index.group(2) or index.group(3)
+        below = "".join(str(unicodedata.digit(digit)) for digit in digits)
+        self.add("letter", f"{name}_{below}", index.end() - self.at)
 
     def command(self) -> None:
         plain, at = self.plain, self.at
@@ -347,7 +360,7 @@ class _Lexer:
         elif name in _STOP_COMMANDS:
             self.add("stop", "\\" + name, length)
         elif name in _GREEK:
-            self.add("letter", "\\" + name, length)
+            self.letter("\\" + name, length)
         elif name[0] in "nt" and len(name) == 2:
             self.skip(2)  # a line break that was escaped once too often, then a letter
         elif name == "ldots":

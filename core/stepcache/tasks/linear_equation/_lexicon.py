@@ -170,8 +170,10 @@ _PHRASES = _phrases()
 _BY_WORD = _numbers()
 _FIRST = _PHRASES.keys() | _BY_WORD.keys()
 _CJK_PHRASES = {phrase: kind for kind, text in _CJK for phrase in text.split()}
+_CJK_FIRST = "".join(sorted({phrase[0] for phrase in _CJK_PHRASES}))
 _CJK_PATTERN = re.compile(
-    "|".join(
+    f"(?=[第{_SIGNS}{_CJK_FIRST}])(?:"
+    + "|".join(
         (
             f"第[一{_SIGNS}]+",
             f"[{_SIGNS}][边邊个個侧側端步元辺]",
@@ -179,6 +181,7 @@ _CJK_PATTERN = re.compile(
             f"[{_SIGNS}]+",
         )
     )
+    + ")"
 )
 
 

@@ -20,7 +20,7 @@ def worked_solution(problem: Problem) -> str:
     given = "\n".join(f"{pretty(left)} = {pretty(right)}" for left, right in _turned(problem))
     pieces = [given, *(_derivation(problem) if problem.simple else ())]
     result = _result(problem)
-    if not pieces[-1].endswith(result):
+    if pieces[-1].splitlines()[-1] != result:
         pieces.append(result)
     return "\n\n".join(pieces)
 
