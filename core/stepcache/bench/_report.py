@@ -22,6 +22,7 @@ TARGETS: tuple[tuple[str, str, str, float, bool], ...] = (
 )
 """Name, the paper's figure, ours by name, what it must reach, whether more is better."""
 
+PICTURES = ("latency", "routes", "tokens", "correctness")
 _SHOWN_FAULTS = 40
 
 
@@ -56,6 +57,7 @@ def markdown(record: Mapping[str, Any], rows: Sequence[Row]) -> str:
     parts = ["# StepCache benchmark", _about(record["run"])]
     for split, modes in told.items():
         parts += [f"## Split: {split}", _overall(modes)]
+        parts += [_pictures(split)]
         if split == "paper":
             parts += ["### Against the paper's table", _against_paper(modes)]
             reached = targets(modes)
@@ -78,6 +80,10 @@ def markdown(record: Mapping[str, Any], rows: Sequence[Row]) -> str:
     parts += ["## Faults of StepCache as shipped", _faults(rows)]
     parts += ["## How it was measured", _METHOD]
     return "\n\n".join(parts) + "\n"
+
+
+def _pictures(split: str) -> str:
+    return "\n".join(f"![{name}]({split}-{name}.png)" for name in PICTURES)
 
 
 def _about(run: Mapping[str, Any]) -> str:
@@ -322,6 +328,12 @@ included; tokens are those the endpoint reports.
 The paper gives a total of 222 requests a seed and the shares of outcomes (177 reused, 12 patched,
 33 skipped), not the split. This one fits them: 30 paraphrases of each of three levels in both
 families (180), 30 equations with other constants, 12 objects with a key more.
+
+*StepCache as in the paper* takes the paper's choices (one candidate, nothing adapted, no lookup by
+parsed demands, a patch makes the whole object anew) with this library's verification. Where its row
+differs from the paper's, these differ: a request with words that nobody can explain is skipped here
+whatever its similarity; candidates are found by a lexical embedder; model, machine and prompts are
+others, and so is the portion of the bare model's answers that is wrong.
 
 A *wrong serve* is an answer out of a cache that does not satisfy the request (a line of the working
 that is not true of the equation is enough), or, where no earlier answer can satisfy it, any earlier
