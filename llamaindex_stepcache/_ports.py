@@ -20,7 +20,7 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.llms.llm import LLM
 
 from llamaindex_stepcache._responses import finish_reason_of, text_of, to_reply, usage_of
-from llamaindex_stepcache._translate import HostCall
+from llamaindex_stepcache._translate import HostCall, is_schema
 from stepcache import ModelCall, Reply, Request, Usage
 from stepcache.protocols import Delta
 
@@ -32,7 +32,7 @@ R = TypeVar("R", ChatResponse, CompletionResponse)
 # Demands on a whole answer, not on a part of one.
 _WHOLE_ANSWER_ONLY = (
     *("tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
-    *("response_format", "n"),
+    *("response_format", "format", "tool_config", "n"),
 )
 
 
@@ -69,11 +69,15 @@ class _PerCall(Generic[R]):
         kwargs = dict(self._call.kwargs)
         if call.purpose != "patch":
             return kwargs
-        demand = kwargs.get("response_format")
+        demand, as_format = kwargs.get("response_format"), is_schema(kwargs.get("format"))
         for name in _WHOLE_ANSWER_ONLY:
             kwargs.pop(name, None)
         # Only where the host showed that this LLM takes one, and never about the rest of a reply.
-        if demand is not None and call.schema is not None and not self._prefix(call):
+        if call.schema is None or self._prefix(call):
+            return kwargs
+        if as_format:
+            kwargs["format"] = _thawed(call.schema)
+        elif demand is not None:
             kwargs["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "part", "schema": _thawed(call.schema)},

@@ -18,7 +18,7 @@ from stepcache import Contract, Message, Request
 
 JsonObject: TypeAlias = Mapping[str, Any]
 
-__all__ = ["HostCall", "to_request"]
+__all__ = ["HostCall", "is_schema", "to_request"]
 
 # Of one generation, not of what was said: an answer from the cache must not change the next key.
 _VOLATILE = frozenset(
@@ -112,6 +112,9 @@ def _contract(kwargs: Mapping[str, Any]) -> tuple[Contract, dict[str, Any]]:
             opaque = form.get("type") == "json_schema"
     elif form is not None:
         opaque = True
+    elif is_schema(rest.get("format")):
+        # Ollama's way of saying it.
+        schema, form = plain(rest.pop("format")), {"format": "schema"}
     contract = Contract(
         tools=tuple(plain(list(tools))) if tools else (),
         tool_choice=plain(choice),
@@ -122,12 +125,17 @@ def _contract(kwargs: Mapping[str, Any]) -> tuple[Contract, dict[str, Any]]:
     return contract, rest
 
 
+def is_schema(value: Any) -> bool:
+    """Whether an argument holds a JSON Schema of an object."""
+    return isinstance(value, Mapping) and isinstance(value.get("properties"), Mapping)
+
+
 def _answer_tool(call: HostCall) -> tuple[str, JsonObject, Any] | None:
     """The one tool's name, the schema of its parameters, and the rest of its description."""
     tools = plain(call.kwargs.get("tools"))
     if not call.structured or not isinstance(tools, list) or len(tools) != 1:
         return None
-    if call.kwargs.get("response_format") is not None or call.kwargs.get("functions"):
+    if any(call.kwargs.get(name) for name in ("response_format", "format", "functions")):
         return None
     if call.kwargs.get("tool_choice") == "none":
         return None

@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from llama_index.core import PromptTemplate
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.llms import MockLLM
 from llama_index.core.output_parsers import PydanticOutputParser
+from llama_index.llms.openai_like import OpenAILike
 from pydantic import BaseModel
 
+from llamaindex_stepcache import StepCacheLLM
 from llamaindex_stepcache._calls import calls_in, put_arguments, refresh_ids
 from llamaindex_stepcache._responses import arguments_of, chat_response, to_reply
 from llamaindex_stepcache._translate import HostCall, to_request
@@ -255,3 +258,52 @@ def test_the_same_words_of_a_user_stay_in_the_prompt() -> None:
     request = to_request(call, MockLLM(), "")
     assert request.text == said
     assert request.contract.schema is None
+
+
+class Place(BaseModel):
+    """A place."""
+
+    name: str
+
+
+class _LargerPlace(BaseModel):
+    """A place."""
+
+    name: str
+    river: str
+
+
+_LargerPlace.__name__ = _LargerPlace.__qualname__ = "Place"
+
+
+class _SchemaAsFormat(OpenAILike):
+    """An LLM that is told of a class by an argument ``format``, as Ollama's is."""
+
+    def structured_predict(
+        self, output_cls: Any, prompt: Any, llm_kwargs: Any = None, **prompt_args: Any
+    ) -> Any:
+        demand = {**(llm_kwargs or {}), "format": output_cls.model_json_schema()}
+        response = self.chat(prompt.format_messages(**prompt_args), **demand)
+        return output_cls.model_validate_json(response.message.content)
+
+    def chat(self, messages: Any, **kwargs: Any) -> Any:
+        schema = kwargs.pop("format", None)
+        if schema is not None:
+            named = {"name": "answer", "schema": schema}
+            kwargs["response_format"] = {"type": "json_schema", "json_schema": named}
+        return super().chat(messages, **kwargs)
+
+
+def test_a_schema_given_as_format_is_one(endpoint: Any) -> None:
+    """A larger class asks for its new field only, and is told of that field's schema the same way."""
+    inner = _SchemaAsFormat(
+        model="m", api_base=endpoint.url, api_key="k", is_chat_model=True, max_retries=0
+    )
+    llm, prompt = StepCacheLLM(llm=inner), PromptTemplate("Describe 'Oslo'.")
+    first = llm.structured_predict(Place, prompt)
+    assert llm.structured_predict(Place, prompt) == first
+    larger = llm.structured_predict(_LargerPlace, prompt)
+    assert larger.name == first.name
+    assert llm.engine.routes == {"miss": 1, "exact": 1, "patch": 1}
+    part = endpoint.asked[-1]["response_format"]["json_schema"]["schema"]
+    assert list(part["properties"]) == ["river"]
