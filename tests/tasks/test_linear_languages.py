@@ -98,6 +98,13 @@ ANSWERS: list[tuple[str, str]] = [
     ("ja", "7を移項すると4x = 31 - 7、つまり4x = 24なので、xの値は6です。"),
     (
         "en",
+        "To solve this, follow the steps.\n\n1. **Isolate the term**:\n   Start by subtracting 7 from "
+        "both sides.\n   \\[\n   4x + 7 - 7 = 31 - 7\n   \\]\n   We get:\n   \\[\n   4x = 24\n"
+        "   \\]\n\n2. **Solve for \\(x\\)**:\n   Divide both sides by 4.\n   \\[\n"
+        "   \\frac{4x}{4} = \\frac{24}{4}\n   \\]\n\nSo the solution is \\(\\boxed{6}\\).",
+    ),
+    (
+        "en",
         "Subtract seven from the two sides to get 4x = 24.\r\nDivide by 4: x = 6.\r\n"
         "Double-check: 4 * 6 + 7 = 31.\r\n",
     ),

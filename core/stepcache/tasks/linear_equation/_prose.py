@@ -9,6 +9,7 @@ from stepcache.tasks.linear_equation._words import words
 
 __all__ = [
     "STEP_WORDS",
+    "both_sides",
     "links",
     "operation",
     "operation_behind",
@@ -100,6 +101,14 @@ _REWRITTEN = words("""
     """)
 _REWRITTEN_SIGNS = ("变", "變", "得", "化", "两边", "兩邊", "両辺", "移项", "移項", "にな", "とな")
 
+_SIDES = words(
+    """
+    sides side both seiten beiden seite côtés membres membre lados ambos miembros miembro entrambi
+    membri lati membros membro обе обеих частей части kanten zijden
+    """
+)
+_SIDE_SIGNS = ("两边", "兩邊", "两侧", "等式", "両辺")
+
 STEP_WORDS = words(
     """
     step steps paso étape etape schritt passo etapa stap шаг part case line
@@ -148,6 +157,13 @@ def _verb_behind(word: str) -> str | None:
     if word[:1] in _PARTICLES or word[:1] == "移":
         return next((_SIGNS_BEHIND[c] for c in word[:16] if c in _SIGNS_BEHIND), None)
     return next((name for name, stems in _BEHIND if word.startswith(stems)), None)
+
+
+def both_sides(words: Sequence[str]) -> bool:
+    """Whether words speak of the sides of an equation, to which one thing is done."""
+    if not _SIDES.isdisjoint(words):
+        return True
+    return any(sign in word for word in words if not word.isascii() for sign in _SIDE_SIGNS)
 
 
 def says_answer(words: Sequence[str]) -> bool:

@@ -33,6 +33,7 @@ from stepcache.tasks.linear_equation._moves import (
 from stepcache.tasks.linear_equation._parse import sides
 from stepcache.tasks.linear_equation._problem import Problem, numerator
 from stepcache.tasks.linear_equation._prose import (
+    both_sides,
     links,
     operation,
     operation_behind,
@@ -401,9 +402,10 @@ class _Examiner:
             fits = abs(number) in by
         if not fits and self.steps_on(verb, number):
             fits = True
-        if not fits and not (verb == "multiply" and number == self.problem.value):
+        checks = verb == "multiply" and number == self.problem.value
+        if not fits and (not checks or both_sides((*run.before[-8:], *run.behind[:8]))):
             self.findings.doubt("unexplained-operation", f"nothing leads to {verb} {written}")
-        elif not number:
+        elif not number or (number == 1 and verb in ("divide", "multiply")):
             self.findings.doubt("unexplained-operation", f"{verb} {written} does nothing")
         else:
             self.findings.claims += 1
