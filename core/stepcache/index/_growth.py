@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Growth"]
 
-_ROWS_AT_ONCE = 512
+_ROWS_AT_ONCE = 2048
 _LAST_ROWS = 64
 _SEED = 20_240_229
 

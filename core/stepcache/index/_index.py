@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stepcache._errors import StoreError
-from stepcache.index._blocks import Block, ExactBlock
+from stepcache.index._blocks import Block, CoarseBlock, ExactBlock
 from stepcache.index._growth import Growth
 from stepcache.index._vectors import unit_vector
 
@@ -41,6 +41,8 @@ class VectorIndex:
 
     Args:
         dimension: Length of every vector.
+        expected: How many vectors are about to be filled in with :meth:`extend`; a hint that has a
+            coarse block made on the way, when it would be needed in the end.
         exact_up_to: Distinct vectors up to which searches are exact. Above it they become
             approximate as soon as a background thread is ready: fast, near to exact, and with
             cosines that are off by about a thousandth.
@@ -49,12 +51,15 @@ class VectorIndex:
         dimension: Length of every vector.
     """
 
-    def __init__(self, dimension: int, *, exact_up_to: int = EXACT_UP_TO) -> None:
+    def __init__(
+        self, dimension: int, *, expected: int = 0, exact_up_to: int = EXACT_UP_TO
+    ) -> None:
         self.dimension = dimension
         self.block: Block = ExactBlock(dimension)
         """Vectors under places. A place is the id of the first vector it was taken for."""
         self.lock = threading.Lock()
         self._room = exact_up_to
+        self._expected = expected if expected > exact_up_to else 0
         self.growth: Growth | None = None
         """What makes the next block, while it is at it."""
         self._count = 0
@@ -123,7 +128,7 @@ class VectorIndex:
             fresh = [at for at, place in enumerate(taken) if place is not None]
             if fresh:
                 self.block.add([p for p in taken if p is not None], rows[fresh])
-                self._grow()
+                self._fill() if self._expected else self._grow()
 
     def remove(self, number: int) -> bool:
         """Forget a vector; False when there was none."""
@@ -222,6 +227,17 @@ class VectorIndex:
     def _touch(self, place: int) -> None:
         if (growth := self.growth) is not None:
             growth.touched.add(place)
+
+    def _fill(self) -> None:
+        """Go on in a coarse block for all that is expected, once there is enough to learn from."""
+        size = len(self._digests)
+        if size >= CoarseBlock.sample_size(self._expected):
+            self._room = _OUTGROWN * self._expected
+            places = self.places()
+            rows = self.block.rows(places)
+            self.block = CoarseBlock(rows, self._expected)
+            self.block.add(places, rows)
+            self._expected = 0
 
     def _grow(self) -> None:
         """Have a block made that suits the size, where this one no longer does."""

@@ -62,7 +62,8 @@ _PUT = (
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _LENGTHS = (
-    "SELECT length(vector) FROM entries WHERE scope = ? AND fingerprint = ?"
+    "SELECT length(vector), (SELECT count(*) FROM entries WHERE scope = ?1 AND fingerprint = ?2)"
+    " FROM (SELECT vector FROM entries WHERE scope = ?1 AND fingerprint = ?2 LIMIT 101)"
     " GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
 )
 _BEYOND = (
@@ -369,7 +370,8 @@ class SQLiteStore:
                 row = connection.execute(_LENGTHS, place).fetchone()
                 if row is None or not row[0] or row[0] % 4:
                     return None
-                block = self._blocks[scope, fingerprint] = _Block(VectorIndex(row[0] // 4))
+                index = VectorIndex(row[0] // 4, expected=row[1])
+                block = self._blocks[scope, fingerprint] = _Block(index)
         with block.lock:
             rows = connection.execute(_BEYOND, (*place, self._clock(), block.seen))
             while some := rows.fetchmany(_ROWS_AT_ONCE):
