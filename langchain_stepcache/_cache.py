@@ -185,7 +185,7 @@ class StepCache(BaseCache):
 
     async def aclear(self, **kwargs: Any) -> None:
         """As :meth:`clear`."""
-        self.engine.clear()
+        await self.engine.aclear()
 
     def forget(
         self,
@@ -194,7 +194,10 @@ class StepCache(BaseCache):
         tag: str | None = None,
         namespace: str | None = None,
     ) -> int:
-        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many."""
+        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
+
+        On an asynchronous store, use ``engine.aforget``.
+        """
         return self.engine.forget(entry_id, tag=tag, namespace=namespace)
 
     def report_bad(self, entry_id: str) -> bool:

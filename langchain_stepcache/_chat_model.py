@@ -264,7 +264,10 @@ class StepCacheChatModel(BaseChatModel):
         tag: str | None = None,
         namespace: str | None = None,
     ) -> int:
-        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many."""
+        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
+
+        On an asynchronous store, use ``engine.aforget``.
+        """
         return int(self.engine.forget(entry_id, tag=tag, namespace=namespace))
 
     def report_bad(self, entry_id: str) -> bool:

@@ -92,7 +92,10 @@ class StepCacheMiddleware(AgentMiddleware):
         tag: str | None = None,
         namespace: str | None = None,
     ) -> int:
-        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many."""
+        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
+
+        On an asynchronous store, use ``engine.aforget``.
+        """
         return self.engine.forget(entry_id, tag=tag, namespace=namespace)
 
     def report_bad(self, entry_id: str) -> bool:

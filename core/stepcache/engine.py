@@ -6,12 +6,13 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from inspect import isawaitable
+from typing import Any, TypeAlias, TypeVar, cast
 
 from stepcache import _flow
 from stepcache._drive import Piece, Ports, adrive, astream, drive, refuse_awaitable, stream
@@ -33,6 +34,8 @@ from stepcache.protocols import (
 __all__ = ["StepCacheEngine", "default_tasks"]
 
 T = TypeVar("T")
+_Upkeep: TypeAlias = Generator[Any, Any, T]
+"""Upkeep as a generator that yields what the store answers and is sent the answer itself."""
 
 
 def default_tasks() -> tuple[Task, ...]:
@@ -264,20 +267,17 @@ class StepCacheEngine:
         Raises:
             UsageError: Nothing is named, or the store cannot list its entries.
         """
-        if entry_id is not None:
-            if tag is not None or namespace is not None:
-                raise UsageError("name an entry, or a tag and a namespace, not both")
-            return int(_now(self.store.remove(entry_id)))
-        if tag is None and namespace is None:
-            raise UsageError("name an entry, a tag or a namespace; clear() removes everything")
-        gone = [
-            entry.id
-            for entry in _now(_browsable(self.store).entries())
-            if entry.scope != REPORTS
-            and (tag is None or tag in entry.tags)
-            and (namespace is None or has_namespace(entry, namespace))
-        ]
-        return sum(bool(_now(self.store.remove(each))) for each in gone)
+        return _now_all(self._forgetting(entry_id, tag, namespace))
+
+    async def aforget(
+        self,
+        entry_id: str | None = None,
+        *,
+        tag: str | None = None,
+        namespace: str | None = None,
+    ) -> int:
+        """As :meth:`forget`; the store may be asynchronous."""
+        return await _await_all(self._forgetting(entry_id, tag, namespace))
 
     def report_bad(self, entry_id: str) -> bool:
         """Remove an entry whose answer was bad, and keep that answer from being admitted again.
@@ -295,25 +295,27 @@ class StepCacheEngine:
         Raises:
             UsageError: The store cannot find entries by id.
         """
-        entry = _now(_browsable(self.store).find(entry_id))
-        if entry is None:
-            return False
-        _now(self.store.put(report_of(entry), None, self.embedder.fingerprint))
-        _now(self.store.remove(entry_id))
-        while entry.canonical_key is not None:
-            twin = _now(self.store.get(entry.scope, entry.canonical_key))
-            if twin is None or twin.text != entry.text or not _now(self.store.remove(twin.id)):
-                break
-        return True
+        return _now_all(self._reporting(entry_id))
+
+    async def areport_bad(self, entry_id: str) -> bool:
+        """As :meth:`report_bad`; the store may be asynchronous."""
+        return await _await_all(self._reporting(entry_id))
 
     def clear(self) -> int:
         """Remove every entry of the store; returns how many. Store errors are raised."""
-        reports = int(_now(self.store.count(REPORTS)))
-        return int(_now(self.store.clear())) - reports
+        return _now_all(self._clearing())
+
+    async def aclear(self) -> int:
+        """As :meth:`clear`; the store may be asynchronous."""
+        return await _await_all(self._clearing())
 
     def count(self) -> int:
         """Live entries in the store."""
-        return int(_now(self.store.count())) - int(_now(self.store.count(REPORTS)))
+        return _now_all(self._counting())
+
+    async def acount(self) -> int:
+        """As :meth:`count`; the store may be asynchronous."""
+        return await _await_all(self._counting())
 
     def close(self) -> None:
         """Let go of the store's files and connections."""
@@ -326,6 +328,47 @@ class StepCacheEngine:
             return dict(self._counts)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _forgetting(
+        self, entry_id: str | None, tag: str | None, namespace: str | None
+    ) -> _Upkeep[int]:
+        if entry_id is not None:
+            if tag is not None or namespace is not None:
+                raise UsageError("name an entry, or a tag and a namespace, not both")
+            return int((yield self.store.remove(entry_id)))
+        if tag is None and namespace is None:
+            raise UsageError("name an entry, a tag or a namespace; clear() removes everything")
+        gone = [
+            entry.id
+            for entry in (yield _browsable(self.store).entries())
+            if entry.scope != REPORTS
+            and (tag is None or tag in entry.tags)
+            and (namespace is None or has_namespace(entry, namespace))
+        ]
+        removed = 0
+        for each in gone:
+            removed += bool((yield self.store.remove(each)))
+        return removed
+
+    def _reporting(self, entry_id: str) -> _Upkeep[bool]:
+        entry = yield _browsable(self.store).find(entry_id)
+        if entry is None:
+            return False
+        # First the report: whatever comes between, the answer does not come back.
+        yield self.store.put(report_of(entry), None, self.embedder.fingerprint)
+        yield self.store.remove(entry_id)
+        while entry.canonical_key is not None:
+            twin = yield self.store.get(entry.scope, entry.canonical_key)
+            if twin is None or twin.text != entry.text or not (yield self.store.remove(twin.id)):
+                break
+        return True
+
+    def _clearing(self) -> _Upkeep[int]:
+        reports = int((yield self.store.count(REPORTS)))
+        return int((yield self.store.clear())) - reports
+
+    def _counting(self) -> _Upkeep[int]:
+        return int((yield self.store.count())) - int((yield self.store.count(REPORTS)))
 
     def _taken(self, request: Request, control: Control | None) -> tuple[Request, Control]:
         if not isinstance(request, Request):
@@ -365,6 +408,26 @@ def _browsable(store: Store) -> BrowsableStore:
             "give it the methods of stepcache.protocols.BrowsableStore"
         )
     return store
+
+
+def _now_all(upkeep: _Upkeep[T]) -> T:
+    """Run upkeep on a store that answers at once."""
+    try:
+        wish = next(upkeep)
+        while True:
+            wish = upkeep.send(_now(wish))
+    except StopIteration as stop:
+        return cast("T", stop.value)
+
+
+async def _await_all(upkeep: _Upkeep[T]) -> T:
+    """Run upkeep on a store of either kind."""
+    try:
+        wish = next(upkeep)
+        while True:
+            wish = upkeep.send(await wish if isawaitable(wish) else wish)
+    except StopIteration as stop:
+        return cast("T", stop.value)
 
 
 def _now(result: Maybe[T]) -> T:

@@ -199,3 +199,36 @@ def test_a_call_has_a_time_to_live() -> None:
     assert engine.resolve(ask(RIVER)).route == "miss"
     now[0] += 11
     assert engine.resolve(ask(RIVER)).route == "exact"
+
+
+def _asynchronous() -> Any:
+    """A store that answers with awaitables."""
+
+    def method(name: str) -> Any:
+        async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return getattr(self.inner, name)(*args, **kwargs)
+
+        return call
+
+    names = ("get", "search", "put", "remove", "clear", "count", "close", "find", "entries")
+    made = type("Asynchronous", (), {name: method(name) for name in names})()
+    made.inner = MemoryStore()
+    return made
+
+
+async def test_upkeep_of_an_asynchronous_store() -> None:
+    """The same by await; without it, the error says so."""
+    engine = StepCacheEngine(
+        store=_asynchronous(), backend=ScriptedBackend(lambda call: "The Elbe.")
+    )
+    kept = await engine.aresolve(ask(RIVER), control=Control(tags=("t",)))
+    await engine.aresolve(ask("Name a lake."), control=Control(namespace="ann"))
+    assert await engine.acount() == 2
+    with pytest.raises(UsageError, match="asynchronous"):
+        engine.count()
+    assert await engine.areport_bad(str(kept.entry_id))
+    assert (await engine.aresolve(ask(RIVER))).entry_id is None
+    assert await engine.aforget(namespace="ann") == 1
+    await engine.aresolve(ask("Name a sea."))
+    assert await engine.aclear() == 1
+    assert await engine.acount() == 0
