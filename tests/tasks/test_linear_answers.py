@@ -384,3 +384,25 @@ def test_nothing_verified_is_nothing_to_go_on_from():
 def test_the_bare_answer_is_bare():
     """Whoever asks for the answer only gets one line."""
     assert TASK.solve(read("Solve 2x + 3 = 10. Only the answer.")) == "x = 7/2"
+
+
+@pytest.mark.parametrize(
+    ("demand", "right", "wrong"),
+    [
+        ("Answer with the number only.", "7/2", ["x = 7/2", "The solution is 7/2.", "4", "7"]),
+        ("Answer with the number only.", "3.5", ["x = 3.5", "3"]),
+        (
+            r"Put your final answer in \boxed{} on the last line.",
+            "x = 7/2\n\\boxed{7/2}",
+            ["x = 7/2", "\\boxed{7/2}\nSo x = 7/2.", "x = 7/2\n\\boxed{7}"],
+        ),
+    ],
+)
+def test_a_form_that_is_demanded_is_checked(demand, right, wrong):
+    """A right value in another form than the one demanded is no right answer."""
+    request = f"Solve 2x + 3 = 10. {demand}"
+    assert check(right, request) is Status.PASS
+    assert all(check(answer, request) is not Status.PASS for answer in wrong)
+    made = TASK.solve(read(request))
+    assert made is not None
+    assert check(made, request) is Status.PASS

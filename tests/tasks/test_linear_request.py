@@ -150,6 +150,11 @@ def test_other_demands_have_other_values(text):
         "Rearrange {} to find x",
         "Let's work through {} together",
         "What number does x need to be for {} to be true?",
+        "We know that {} holds. Which number is x, then?",
+        "Take the equation {} and isolate x on one side.",
+        "Someone gave me this math question: {}. Help me work out x.",
+        "I am stuck on a homework exercise: {}. Could you help me find x?",
+        "An exercise says that {}. Tell me the number that x should be.",
     ],
 )
 def test_paraphrases_leave_no_content(wording):
@@ -176,6 +181,10 @@ def test_paraphrases_leave_no_content(wording):
         ("Solve 2x+3=13. Give only the final answer.", "answer-only"),
         ("Solve 2x+3=13, just the answer please", "answer-only"),
         ("Solve 2x+3=13 (answer only)", "answer-only"),
+        ("Solve 2x+3=13. Answer with the number only and write nothing else.", "number"),
+        ("Solve 2x+3=13. Give only the number.", "number"),
+        (r"Solve 2x+3=13. Put the value of x into \boxed{} on the last line.", "boxed"),
+        (r"Solve 2x+3=13. Write your final answer in $\boxed{}$.", "boxed"),
     ],
 )
 def test_styles_are_typed(text, style):

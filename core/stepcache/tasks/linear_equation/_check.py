@@ -39,6 +39,8 @@ def check_answer(steps: Sequence[Step], problem: Problem) -> Verdict:
         unknown = _unexplained(operations, equations)
     if unknown is not None:
         return unknown
+    if not _fits_style("".join(step.text for step in steps), problem):
+        return Verdict.failed("wrong-form", f"it is not in the form demanded: {problem.style}")
     if not final:
         return Verdict.unknown("no-result", f"it does not state {problem.unknown}")
     return Verdict.passed("solved", _result(problem))
@@ -66,6 +68,17 @@ def _unexplained(operations: list[Operation], equations: list[Equation]) -> Verd
                 "unexplained-operation", f"{verb} {by.text()} leads to no equation of the answer"
             )
     return None
+
+
+def _fits_style(text: str, problem: Problem) -> bool:
+    """Whether an answer has the form demanded, for the forms that can be told from outside."""
+    if problem.value is None:
+        return True
+    if problem.style == "number":
+        return not any(c.isalpha() or c == "=" for c in text.replace(r"\frac", ""))
+    if problem.style == "boxed":
+        return r"\boxed" in text.rstrip().rsplit("\n", 1)[-1]
+    return True
 
 
 def _after(verb: str, by: Quotient, states: list[Equation]) -> list[Equation]:

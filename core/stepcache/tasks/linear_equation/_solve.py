@@ -13,15 +13,20 @@ __all__ = ["pretty", "worked_solution"]
 def worked_solution(problem: Problem) -> str:
     """An answer that passes this task's own check.
 
-    The style ``answer-only`` gives the bare result, every other the worked steps.
+    The style ``answer-only`` gives the bare result, ``number`` the number alone, ``boxed`` ends in
+    a box, and every other style is the worked steps.
     """
     if problem.style == "answer-only":
         return _result(problem)
+    if problem.style == "number" and problem.value is not None:
+        return fraction_text(problem.value)
     given = "\n".join(f"{pretty(left)} = {pretty(right)}" for left, right in _turned(problem))
     pieces = [given, *(_derivation(problem) if problem.simple else ())]
     result = _result(problem)
     if pieces[-1].splitlines()[-1] != result:
         pieces.append(result)
+    if problem.style == "boxed" and problem.value is not None:
+        pieces.append(rf"\boxed{{{fraction_text(problem.value)}}}")
     return "\n\n".join(pieces)
 
 

@@ -165,8 +165,8 @@ ASKED_NOUNS: frozenset[str] = words(
 )
 
 MISLEADING: re.Pattern[str] = re.compile(
-    r"\b(?:number of|how many|(?:determine|find|out|me|us|know|see|say|show|compute|prove)"
-    r" (?:if|that|whether|when)\b)"
+    r"\b(?:number of|how many|(?:determine|find|out|me|us|see|say|show|compute|prove)"
+    r" (?:if|that|whether|when)\b|know (?:if|whether|when)\b)"
     r"|^\s*(?:is|are|does|do|did|has|have|will)\b(?!.{0,200}\b(?:solve|find|what)\b)",
 )
 """Neutral words in an order that asks something else: how many solutions, whether there is one."""
@@ -190,6 +190,27 @@ STYLES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s"
             r"(?:me\s)?(?:with\s)?)?(?:just|only)\s(?:with\s)?(?:the\s)?(?:final\s)?"
             r"(?:answer|value|result|solution)\b|\b(?:the\s)?(?:final\s)?answer\sonly\b",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "number",
+        re.compile(
+            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s(?:me\s)?"
+            r"(?:with\s)?(?:(?:just|only)\s(?:the|a)\s(?:bare\s|single\s)?number"
+            r"|(?:the|a)\s(?:bare\s|single\s)?number(?:\sonly|\salone))"
+            r"|(?:just|only)\sthe\s(?:bare\s|single\s)?number|(?:the\s)?number\sonly)"
+            r"(?!\s(?:[a-z]\b|of\b|that\b|which\b|for\b))"
+            r"(?:,?\s(?:and\s)?(?:write\s)?nothing\selse\b)?",
+            re.IGNORECASE,
+        ),
+    ),
+    (
+        "boxed",
+        re.compile(
+            r"\b(?:put|place|write|give|enclose|box)\s(?:the|your)\s(?:final\s)?"
+            r"(?:(?:answer|result|solution)|value\sof\s\$?[a-z]\$?)\s(?:in|into|inside|within)\s"
+            r"(?:a\s)?\$?\\boxed\{[\s.]{0,3}\}\$?(?:\s(?:on|at)\s(?:the|its)\s(?:last\sline|end))?",
             re.IGNORECASE,
         ),
     ),
