@@ -169,3 +169,34 @@ def test_pins_are_whole() -> None:
         assert len(bytes.fromhex(weights.sha256)) == 32
         assert all("==" in part.requirement and part.size > 0 for part in weights.parts)
         assert weights.licence == "Apache-2.0"
+
+
+def test_a_folder_that_changes_while_it_is_measured(tmp_path: Path) -> None:
+    """Files and folders that go away while the progress is taken are no error."""
+    import threading
+
+    from stepcache.demo._weights import _bytes_in
+
+    stop = threading.Event()
+
+    def churn() -> None:
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            place = tmp_path / f"a{turn}" / "b"
+            place.mkdir(parents=True)
+            (place / "file").write_bytes(b"12345")
+            (place / "file").unlink()
+            place.rmdir()
+            place.parent.rmdir()
+
+    worker = threading.Thread(target=churn)
+    worker.start()
+    try:
+        assert all(_bytes_in(tmp_path) % 5 == 0 for _ in range(300))
+    finally:
+        stop.set()
+        worker.join()
+    (tmp_path / "whole").write_bytes(b"12345")
+    assert _bytes_in(tmp_path) == 5
+    assert _bytes_in(tmp_path / "missing") == 0

@@ -514,7 +514,9 @@ for child in range(6):
             store.put(make_entry(f"child-{child}"), direction(0, 1), FINGERPRINT)
             found = store.search("scope", direction(0, 1), FINGERPRINT, limit=99)
             assert len(found) == child + 2, found
-            assert store.search("busy", direction(1), FINGERPRINT, limit=1)
+            # The parent's threads replace these all the time: one look may find none of them.
+            looks = (store.search("busy", direction(1), FINGERPRINT, limit=4) for _ in range(200))
+            assert any(looks), "busy entries"
             store.close()
             os._exit(0)
         except BaseException as error:

@@ -7,6 +7,7 @@ parts stay in the cache folder, so running again goes on where the last run stop
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -244,11 +245,11 @@ def _run(command: list[str], scratch: Path, log: IO[str], tick: Callable[[], obj
 
 def _bytes_in(folder: Path) -> int:
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:  # pip moves its files while we look
-            continue
+    # pip moves and removes its files while we look: what is gone counts nothing.
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(place, name)).st_size
     return total
 
 
