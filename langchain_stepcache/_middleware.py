@@ -72,6 +72,8 @@ class StepCacheMiddleware(AgentMiddleware):
         )
         self.prefill = prefill
         self.constrain = constrain
+        # Agents ask with the same model again and again; wrapping one costs about a millisecond.
+        self._last: tuple[BaseChatModel, StepCacheChatModel] | None = None
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -110,7 +112,10 @@ class StepCacheMiddleware(AgentMiddleware):
         model: Any = request.model
         if isinstance(model, StepCacheChatModel) or not isinstance(model, BaseChatModel):
             return request
-        wrapped = StepCacheChatModel(
-            llm=model, engine=self.engine, prefill=self.prefill, constrain=self.constrain
-        )
-        return request.override(model=wrapped)
+        last = self._last
+        if last is None or last[0] is not model:
+            wrapped = StepCacheChatModel(
+                llm=model, engine=self.engine, prefill=self.prefill, constrain=self.constrain
+            )
+            last = self._last = (model, wrapped)
+        return request.override(model=last[1])

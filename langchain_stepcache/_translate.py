@@ -332,7 +332,10 @@ def _restored(
 
 
 def usage_metadata(usage: Usage) -> Any:
-    """LangChain's usage fields, all three of them."""
+    """LangChain's usage fields, all three of them; None where a model was asked and did not say
+    what that cost."""
+    if usage.calls and not usage.tokens:
+        return None
     return {
         "input_tokens": usage.prompt_tokens,
         "output_tokens": usage.completion_tokens,
