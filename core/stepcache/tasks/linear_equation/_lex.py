@@ -11,6 +11,14 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple, TypeAlias
 
+from stepcache.tasks.linear_equation._signs import (
+    MAX_DIGITS,
+    alphabetic,
+    decimal,
+    plain_text,
+    product,
+)
+
 __all__ = ["CUT", "MAX_TOKENS", "Kind", "Token", "lex"]
 
 Kind: TypeAlias = Literal[
@@ -44,7 +52,6 @@ class Token(NamedTuple):
 
 _token = tuple.__new__
 """Makes a token without the detour over its own ``__new__``; most of a text's tokens are words."""
-MAX_DIGITS = 60
 CUT = "..."
 """What the ``bad`` token says that stands for all of a text that is too much to be read."""
 MAX_TOKENS = 20_000
@@ -52,9 +59,6 @@ MAX_TOKENS = 20_000
 _MAX_RUN = 1_000
 """Tokens in a row without a word or a stop beyond which the rest of the text is not read."""
 
-_MINUS = "\u2212\u2010\u2011\u2012\u2013\ufe63\u207b"
-_TIMES = "\u00d7\u2715\u2716\u00b7\u22c5\u2219\u2217"
-_SLASH = "\u00f7\u2215\u2044"
 _SUPER = {"\u2070": "0", "\u00b9": "1", "\u00b2": "2", "\u00b3": "3"} | {
     chr(0x2070 + i): str(i) for i in range(4, 10)
 }
@@ -109,7 +113,7 @@ def lex(text: str) -> tuple[Token, ...]:
 class _Lexer:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.plain = _plain(text)
+        self.plain = plain_text(text)
         self.at = 0
         self.tokens: list[Token] = []
         self.limit = _MAX_RUN
@@ -270,7 +274,7 @@ class _Lexer:
             end = found.end()
         if self.maths and plain.startswith("{,}", end):
             groups = [("?", "")]  # \(1{,}000\): thousands or decimals, by country
-        text = _number(whole, groups)
+        text = decimal(whole, groups)
         if text is None:
             self.add("bad", "number", end - start)
         else:
@@ -285,19 +289,17 @@ class _Lexer:
             self.add("stop", self.plain[self.at], 1)
             return
         run = match.group()
-        if not _alphabetic(run[0]):
-            length = next((i for i, c in enumerate(run) if _alphabetic(c)), len(run))
+        if not alphabetic(run[0]):
+            length = next((i for i, c in enumerate(run) if alphabetic(c)), len(run))
             self.add("word", run[:length], length)
             return
-        length = next(
-            (i for i, c in enumerate(run) if not _alphabetic(c) and c not in "'\u2019"), 0
-        )
+        length = next((i for i, c in enumerate(run) if not alphabetic(c) and c not in "'\u2019"), 0)
         run = run[: length or len(run)]
         glued = bool(self.tokens) and self.tokens[-1].kind == "number" and not self.spaced
         bound = self.tokens[-1].stop == self.at if self.tokens else False
         if len(run) == 1:
             self.letter(run, 1)
-        elif (self.maths or (glued and bound)) and len(run) <= 3 and _product(run):
+        elif (self.maths or (glued and bound)) and len(run) <= 3 and product(run):
             for letter in run:
                 self.add("letter", letter, 1)
         else:
@@ -389,58 +391,3 @@ class _Lexer:
             self.add("bad", "\\text", length)
             return
         self.add("word", self.plain[self.at + length + 1 : end].strip(), end + 1 - self.at)
-
-
-def _plain(text: str) -> str:
-    """The text with one plain character in place of each of its look-alikes."""
-    if text.isascii():
-        return text
-    return "".join(map(_plain_char, text))
-
-
-def _plain_char(char: str) -> str:
-    if char.isascii():
-        return char
-    if char in _MINUS:
-        return "-"
-    if char in _TIMES:
-        return "*"
-    if char in _SLASH:
-        return "/"
-    if char in "\uff0e\u3002":
-        return "\u3002"
-    if "\uff01" <= char <= "\uff5e":
-        return chr(ord(char) - 0xFEE0)
-    if char.isdecimal():
-        return str(unicodedata.decimal(char))
-    return char
-
-
-def _number(whole: str, groups: list[tuple[str, str]]) -> str | None:
-    """A decimal text with a point, or None where the signs can be read in two ways."""
-    if sum(len(g) for _, g in groups) + len(whole) > MAX_DIGITS:
-        return None
-    if not groups:
-        return whole
-    if len(groups) == 1:
-        sign, digits = groups[0]
-        if sign == "," and len(digits) == 3 and 1 <= len(whole) <= 3 and whole.strip("0"):
-            return None  # one thousand, or one
-        return f"{whole or '0'}.{digits}" if sign in ".," else None
-    signs = {sign for sign, _ in groups[:-1]}
-    if len(signs) != 1 or not whole or len(whole) > 3 or any(len(g) != 3 for _, g in groups[:-1]):
-        return None
-    joined = whole + "".join(g for _, g in groups[:-1])
-    last_sign, last = groups[-1]
-    if last_sign in signs:
-        return joined + last if len(last) == 3 else None
-    return f"{joined}.{last}"
-
-
-def _alphabetic(char: str) -> bool:
-    """Latin, Greek or Cyrillic: the alphabets that unknowns are taken from."""
-    return char.isalpha() and (char < "\u0530" or "\u1e00" <= char <= "\u1fff")
-
-
-def _product(run: str) -> bool:
-    return run.isascii() and run.casefold() not in ("sin", "cos", "tan", "log", "ln", "exp", "mod")

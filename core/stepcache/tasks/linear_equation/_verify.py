@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
 
-from stepcache._types import Verdict
 from stepcache.tasks.linear_equation._algebra import (
     ONE,
     Quotient,
@@ -21,6 +20,7 @@ from stepcache.tasks.linear_equation._algebra import (
     symbol,
 )
 from stepcache.tasks.linear_equation._facts import Facts, gather
+from stepcache.tasks.linear_equation._findings import Findings
 from stepcache.tasks.linear_equation._lex import CUT, MAX_TOKENS
 from stepcache.tasks.linear_equation._lexicon import english, sayings
 from stepcache.tasks.linear_equation._moves import (
@@ -51,40 +51,6 @@ _MAX_DOUBTED = 100
 """Runs that are still searched for a plain fault after the first that could not be read."""
 _LETTER_WORDS = frozenset("aeiouyAEIOUY")
 """Romance articles and conjunctions of one letter."""
-
-
-@dataclass
-class Findings:
-    """What was found in a step."""
-
-    failed: Verdict | None = None
-    unknown: Verdict | None = None
-    claims: int = 0
-    """Statements that were read and hold."""
-    equations: list[tuple[Quotient, Quotient]] = field(default_factory=list)
-    """The equations in the unknown that hold, in order."""
-    operations: list[tuple[str, Quotient]] = field(default_factory=list)
-    """What is said to be done to both sides: ``("subtract", 3)``."""
-    final: bool = False
-    """It states the value of the unknown, or that there is none, as a result."""
-
-    @property
-    def verdict(self) -> Verdict:
-        if self.failed is not None:
-            return self.failed
-        if self.unknown is not None:
-            return self.unknown
-        if self.claims:
-            return Verdict.passed("holds", f"{self.claims} statements hold")
-        return Verdict.passed("no-claim", "it makes no claim")
-
-    def fail(self, code: str, reason: str) -> None:
-        if self.failed is None:
-            self.failed = Verdict.failed(code, reason)
-
-    def doubt(self, code: str, reason: str) -> None:
-        if self.unknown is None:
-            self.unknown = Verdict.unknown(code, reason)
 
 
 def examine(text: str, problem: Problem, *, opening: bool = False) -> Findings:
