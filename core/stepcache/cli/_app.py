@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from stepcache.cli._bench import bench
+from stepcache.cli._bench_speed import add_speed_commands
 from stepcache.cli._eval import HELP as _EVAL_HELP
 from stepcache.cli._eval import evaluate_command
 
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench, name="bench")
+add_speed_commands(bench)
 app.command("eval", help=_EVAL_HELP)(evaluate_command)
 
 
