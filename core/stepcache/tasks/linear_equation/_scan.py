@@ -21,6 +21,7 @@ _MATHS = frozenset(("number", "letter", "op", "eq", "open", "close", "frac", "bl
 _CONJUNCTIONS = frozenset("yeou")
 """Romance words of one letter ("and", "or") that could be unknowns."""
 _CONJOINED = re.compile(r" [yeou][ ,]")
+_SAYING = frozenset(("number", "letter", "eq", "bad", "frac"))
 _EITHER = frozenset(("letter", "op", "blank"))
 _ASK_BEFORE = frozenset(("is", "let", "for", "of", "find", "determine", "isolate", "compute"))
 _ASK_AFTER = frozenset(
@@ -55,7 +56,7 @@ class Run:
     @property
     def equals(self) -> int:
         """How many equals signs it holds."""
-        return sum(t.kind == "eq" for t in self.tokens)
+        return len([1 for t in self.tokens if t.kind == "eq"])
 
     @property
     def letters(self) -> frozenset[str]:
@@ -67,13 +68,22 @@ class Run:
 
     @property
     def bad(self) -> Token | None:
-        return next((t for t in self.tokens if t.kind == "bad"), None)
+        for token in self.tokens:
+            if token.kind == "bad":
+                return token
+        return None
 
     @property
     def single(self) -> str | None:
         """The letter, when the run is nothing but one."""
-        bare = [t for t in self.tokens if t.kind not in ("blank", "eq")]
-        return bare[0].text if len(bare) == 1 and bare[0].kind == "letter" else None
+        found = None
+        for token in self.tokens:
+            if token.kind in ("blank", "eq"):
+                continue
+            if found is not None or token.kind != "letter":
+                return None
+            found = token.text
+        return found
 
 
 class _Found(NamedTuple):
@@ -257,10 +267,10 @@ def _trimmed(tokens: list[Token]) -> list[Token]:
         first, last = first + 1, last - 1  # "*x*", set in italics
     if last - first > 1 and tokens[first].kind == "number" and partner[first + 1] == -1:
         first += 2  # "1) 2x + 3 = 13"
-    kept = tokens[first : last + 1]
-    if not any(t.kind in ("number", "letter", "eq", "bad", "frac") for t in kept):
+    kinds = {t.kind for t in tokens[first : last + 1]}
+    if _SAYING.isdisjoint(kinds):
         return []
-    if any(t.kind == "eq" for t in kept):
+    if "eq" in kinds:
         # "(2x + 3 = 13)": brackets around a whole equation.
         while first < last and partner[first] == last:
             first, last = first + 1, last - 1

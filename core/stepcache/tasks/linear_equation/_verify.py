@@ -269,7 +269,7 @@ class _Examiner:
 
     def _alone(self, parts: Sequence[Quotient]) -> bool:
         unknown = symbol(self.problem.unknown).top
-        return any(p.top == unknown and p.bottom is ONE for p in parts)
+        return any(p.bottom is ONE and p.top == unknown for p in parts)
 
     def _states(self, run: Run, parts: Sequence[Quotient]) -> bool:
         """``x = 5`` or ``5 = x`` or ``x = 10/2 = 5``: ends in a number that is no calculation."""
