@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from stepcache._admission import complete, why_not_admitted
+from stepcache._context import asks_for_form
 from stepcache._difference import masked
 from stepcache._effects import (
     Ask,
@@ -433,7 +434,9 @@ class _Resolution:
                 if better is not None and better.text.startswith(standing):
                     self.note("repaired", "the second answer passed")
                     return (yield from self.accept(better, route, why))
-        solved = judge.solved(reply, standing) if self.policy.fallback else None
+        # An answer that is not proven wrong may be right in a form that an earlier turn asked for.
+        replaceable = verdict.status is Status.FAIL or not asks_for_form(self.request.messages)
+        solved = judge.solved(reply, standing) if self.policy.fallback and replaceable else None
         if solved is not None:
             self.note("fallback", "the deterministic answer")
             return (yield from self.accept(solved, "fallback", verdict.reason))
