@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcache.bench._figures import figures, judged, percentile, ratios, summary, wilson
-from stepcache.bench._items import EquationDemand, Item
+from stepcache.bench._items import EquationDemand, Item, ObjectDemand
 from stepcache.bench._log import Exchange
 from stepcache.bench._recorder import Call
 
@@ -87,6 +87,57 @@ def test_stale_working_is_held_against_caches_only(route: str, fault: str) -> No
     """A served answer whose working is of another equation is a wrong serve; a model may slip."""
     told = [exchange(1, "2x + 3 = 17\nx = 5", route)]
     assert faults([item(1)], told) == [fault]
+
+
+def about(number: int, topic: str) -> Item:
+    """A request for an object about something."""
+    demand = ObjectDemand(required=("country",), topic=topic)
+    fields = {"id": f"i{number}", "seed": 1, "split": "paper", "family": "json", "group": "g"}
+    return Item(base="b", prompt=f"p{number}", demand=demand, **fields)
+
+
+def told(number: int, text: str, route: str, *said: str) -> Exchange:
+    """An exchange in which the model said some things."""
+    calls = tuple(
+        Call(
+            digest="d",
+            purpose="answer",
+            text=one,
+            finish_reason="stop",
+            prompt_tokens=1,
+            completion_tokens=1,
+        )
+        for one in said
+    )
+    where = {"mode": "stepcache", "item": f"i{number}", "seconds": 1.0}
+    return Exchange(text=text, route=route, calls=calls, **where)
+
+
+PERU, BOTH = '{"country": "Peru"}', '{"country": "Peru", "river": "Rimac"}'
+
+
+@pytest.mark.parametrize(
+    ("topic", "route", "text", "said", "fault"),
+    [
+        ("Lima", "reuse", PERU, (), ""),
+        ("Lima", "adapt", PERU, (), ""),
+        ("Oslo", "reuse", PERU, (), "wrong serve"),
+        ("Oslo", "adapt", PERU, (), "wrong serve"),
+        ("Oslo", "hit", PERU, (), "wrong serve"),
+        ("Oslo", "miss", PERU, (PERU,), ""),
+        ("Lima", "patch", BOTH, ('{"river": "Rimac"}',), ""),
+        ("Oslo", "patch", BOTH, ('{"river": "Rimac"}',), "wrong patch"),
+        ("Lima", "patch", BOTH, ('{"river": "Rimac"',), ""),
+        ("Lima", "adapt", '{"country": "Chile"}', (), "wrong serve"),
+    ],
+)
+def test_cached_values_must_have_been_said_of_the_same_subject(
+    topic: str, route: str, text: str, said: tuple[str, ...], fault: str
+) -> None:
+    """An object may look right and yet hold what the model said of something else."""
+    first = told(1, PERU, "miss", PERU)
+    items = [about(1, "Lima"), about(2, topic)]
+    assert faults(items, [first, told(2, text, route, *said)]) == ["", fault]
 
 
 def test_an_error_is_an_error() -> None:

@@ -20,6 +20,7 @@ BOXED = EquationDemand(variable="x", left="2*x + (3)", right="13", form="boxed")
 OBJECT = EquationDemand(variable="x", left="2*x + (3)", right="13", form="object")
 CITY = ObjectDemand(required=("name", "country"), topic_key="name", topic="Lima")
 FEWER = ObjectDemand(required=("name",), forbidden=("country",), topic_key="name", topic="Lima")
+ELEMENT = ObjectDemand(required=("name", "symbol"), topic_key="name", topic="helium")
 SOURCE = ObjectDemand(required=("name", "age"), values={"name": "Bob", "age": 25})
 TYPED = ObjectDemand(
     required=("size",),
@@ -84,6 +85,9 @@ def test_equations(answer: str, demand: EquationDemand, right: bool) -> None:
         ('```json\n{"name": "City of Lima", "country": "Peru"}\n```', CITY, True),
         ('{"name": "Lima", "country": "Peru", "river": "Rimac"}', CITY, True),
         ('{"name": "Oslo", "country": "Norway"}', CITY, False),
+        ('{"name": "The city", "country": "Peru"}', CITY, True),
+        ('{"name": "He", "symbol": "He"}', ELEMENT, True),
+        ('{"name": "Fe", "symbol": "Fe"}', ELEMENT, False),
         ('{"name": "Lima"}', CITY, False),
         ('{"name": "Lima", "country": "Peru"', CITY, False),
         ("Lima is in Peru.", CITY, False),

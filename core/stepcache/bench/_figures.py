@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stepcache.bench._items import Item
-from stepcache.bench._judge import Judgement, judge
+from stepcache.bench._items import Item, ObjectDemand
+from stepcache.bench._judge import Judgement, judge, object_values
 from stepcache.bench._log import Exchange
 
 __all__ = ["PAPER_TABLE", "Row", "judged", "percentile", "summary", "wilson"]
@@ -60,34 +60,64 @@ class Row:
 def judged(items: Mapping[str, Item], exchanges: Iterable[Exchange]) -> list[Row]:
     """Judge every answer, in order, warm-up included.
 
-    A serve is also wrong when the request's demand differs from that of every earlier request with
-    the same answer, although the judge finds nothing in the text itself (an answer in English to a
-    request for French): such groups are marked ``must_not``, and only deriving a new answer counts.
+    Beyond what the answer's own text shows, two things make a serve wrong. One is where it came
+    from: every value of an object must have been made by the model, in this mode and seed, for the
+    same subject or source text. The other is a group marked ``must_not``: no earlier answer
+    satisfies it, even if its text shows nothing (an answer in English to a request for French), so
+    any answer served as it stands is wrong, and only deriving a new one counts.
     """
-    told: dict[tuple[str, int], dict[str, bool]] = defaultdict(dict)
+    memories: dict[tuple[str, int], _Memory] = defaultdict(_Memory)
     rows = []
     for exchange in exchanges:
-        item = items[exchange.item]
+        item, memory = items[exchange.item], memories[exchange.mode, items[exchange.item].seed]
         verdict = judge(exchange.text, item.demand)
-        before = told[exchange.mode, item.seed]
-        rows.append(
-            Row(
-                item=item,
-                exchange=exchange,
-                judgement=verdict,
-                fault=_fault(item, exchange, verdict, before.get(exchange.text)),
-            )
-        )
+        memory.take(item, exchange)
+        foreign = memory.foreign(item, exchange)
+        if foreign:
+            verdict = Judgement(False, foreign)
+        fault = _fault(item, exchange, verdict, memory.right.get(exchange.text), bool(foreign))
+        rows.append(Row(item=item, exchange=exchange, judgement=verdict, fault=fault))
         if exchange.calls and not exchange.error:
-            before.setdefault(exchange.text, verdict.correct and not verdict.stale)
+            memory.right.setdefault(exchange.text, verdict.correct and not verdict.stale)
     return rows
 
 
-def _fault(item: Item, exchange: Exchange, verdict: Judgement, made_right: bool | None) -> str:
+class _Memory:
+    """What the model said so far to one mode in one seed."""
+
+    def __init__(self) -> None:
+        self.right: dict[str, bool] = {}
+        """Of answers the model took part in: whether they were right where they were made."""
+        self._made: dict[str, set[str]] = defaultdict(set)
+        """Values of objects, by subject."""
+
+    def take(self, item: Item, exchange: Exchange) -> None:
+        """Remember what the model's own replies hold."""
+        if isinstance(item.demand, ObjectDemand):
+            for call in exchange.calls:
+                # Broken JSON was mended by somebody: what it held stands in the answer.
+                values = object_values(call.text or exchange.text)
+                if values is None:
+                    values = object_values(exchange.text) or frozenset()
+                self._made[item.demand.topic] |= values
+
+    def foreign(self, item: Item, exchange: Exchange) -> str:
+        """Why a value of a cached object is nothing the model said of this subject, or nothing."""
+        cached = exchange.route in (*_SERVED, "patch")
+        if not cached or not isinstance(item.demand, ObjectDemand):
+            return ""
+        values = object_values(exchange.text) or frozenset()
+        foreign = sorted(values - self._made[item.demand.topic])
+        return f"{foreign[0]!r} was never said of {item.demand.topic!r}" if foreign else ""
+
+
+def _fault(
+    item: Item, exchange: Exchange, verdict: Judgement, made_right: bool | None, foreign: bool
+) -> str:
     if exchange.error:
         return "error"
     stands = exchange.route in _AS_IT_STANDS
-    if stands and item.must_not:
+    if stands and (item.must_not or foreign):
         return "wrong serve"
     served = exchange.route in _SERVED or exchange.route == "fallback"
     if verdict.correct and not (served and verdict.stale):

@@ -46,8 +46,9 @@ class ObjectDemand:
     forbidden: tuple[str, ...] = ()
     """Keys that an earlier request asked for and this one does not."""
     topic_key: str | None = None
+    """The key under which the topic is named; None where no key names it."""
     topic: str = ""
-    """What the value under ``topic_key`` must name."""
+    """What the object is about: a name, or the text to extract from."""
     values: Mapping[str, Any] = field(default_factory=dict)
     """Values that the prompt itself states."""
     schema: Mapping[str, Any] | None = None

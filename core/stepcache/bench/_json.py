@@ -243,7 +243,9 @@ def _source_item(
     keys = ", ".join(source.keys)
     text = source.text.format(*row)
     prompt = f"Extract a JSON object with the keys {keys} from: {text}\n{group.voice.tail}"
-    return prompt, ObjectDemand(required=source.keys, values=dict(zip(source.keys, row)))
+    return prompt, ObjectDemand(
+        required=source.keys, topic=text, values=dict(zip(source.keys, row))
+    )
 
 
 def _sources(group: JsonGroup) -> Iterator[Item]:

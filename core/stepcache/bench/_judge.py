@@ -17,15 +17,17 @@ from importlib import import_module
 from typing import Any
 
 from stepcache.bench._items import Demand, EquationDemand, ObjectDemand
+from stepcache.bench._topics import NAMES, SYMBOLS
 from stepcache.bench._working import wrong_line
 from stepcache.demo._check import stated_value
 
-__all__ = ["Judgement", "judge", "solutions"]
+__all__ = ["Judgement", "judge", "object_values", "solutions"]
 
 _MAX_CHARS = 20_000
 _NUMBER = r"[-+]?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?"
 _BOX = re.compile(r"\\boxed\{\s{0,3}(?:[A-Za-z]\s{0,3}=\s{0,3})?(?P<value>[^{}]{1,40})\}")
 _FENCE = re.compile(r"```[a-zA-Z]{0,12}\n(?P<body>[^`]*)```")
+_WORD = re.compile(r"[a-z]+")
 _SHORT_WORDS = 3
 _SIGNS = {"≥": ">=", "≤": "<=", "\\geq": ">=", "\\leq": "<=", "\\ge": ">=", "\\le": "<="}
 _MIRROR = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
@@ -159,6 +161,18 @@ def _object(answer: str, demand: ObjectDemand) -> Judgement:
     return Judgement(False, why) if why else _RIGHT
 
 
+def object_values(answer: str) -> frozenset[str] | None:
+    """The values of the object in an answer, as text; None without an object."""
+    value = _read_object(answer)
+    return None if value is None else frozenset(map(_as_text, value.values()))
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+
+
 def _read_object(answer: str) -> dict[str, Any] | None:
     fence = _FENCE.search(answer)
     text = fence["body"] if fence else answer
@@ -193,9 +207,12 @@ def _topic_fault(value: Mapping[str, Any], demand: ObjectDemand) -> str:
     if demand.topic_key is None:
         return ""
     named = str(value.get(demand.topic_key, ""))
-    if demand.topic.casefold() in named.casefold():
+    if demand.topic.casefold() in named.casefold() or named == SYMBOLS.get(demand.topic):
         return ""
-    return f"is about {named!r}, not {demand.topic!r}"
+    # A small model may name a thing oddly ("The City"); what it may not name is another thing.
+    words = set(_WORD.findall(named.casefold()))
+    others = [name for name in NAMES if name.casefold() in words or named == SYMBOLS.get(name)]
+    return f"is about {named!r}, not {demand.topic!r}" if others else ""
 
 
 def _value_fault(value: Mapping[str, Any], demand: ObjectDemand) -> str:

@@ -46,28 +46,33 @@ class Exchange:
         """JSON-able data; brief leaves out what only a resumed run needs."""
         data = asdict(self)
         if brief:
-            data["calls"] = [[c.purpose, c.prompt_tokens, c.completion_tokens] for c in self.calls]
+            data["calls"] = [self._brief(call) for call in self.calls]
             for name in ("reason", "trace", "error"):
                 if not data[name]:
                     del data[name]
         return data
 
+    def _brief(self, call: Call) -> list[Any]:
+        """Purpose and tokens of a call; its text where the answer is not that text."""
+        said = [] if call.text == self.text else [call.text]
+        return [call.purpose, call.prompt_tokens, call.completion_tokens, *said]
+
 
 def exchange_from(data: Mapping[str, Any]) -> Exchange:
     """Read an exchange back from either of its forms."""
-    calls = tuple(_call(call) for call in data["calls"])
+    calls = tuple(_call(call, data["text"]) for call in data["calls"])
     fields = {**data, "trace": tuple(data.get("trace", ())), "calls": calls}
     return Exchange(**fields)
 
 
-def _call(data: Mapping[str, Any] | Sequence[Any]) -> Call:
+def _call(data: Mapping[str, Any] | Sequence[Any], whole: str) -> Call:
     if isinstance(data, Mapping):
         return Call(**data)
-    purpose, prompt, completion = data
+    purpose, prompt, completion, *said = data
     return Call(
         digest="",
         purpose=purpose,
-        text="",
+        text=said[0] if said else whole,
         finish_reason=None,
         prompt_tokens=prompt,
         completion_tokens=completion,

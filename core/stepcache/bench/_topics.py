@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["KINDS", "RENAMES", "SCHEMAS", "SOURCES", "Kind", "Source"]
+__all__ = ["KINDS", "NAMES", "RENAMES", "SCHEMAS", "SOURCES", "SYMBOLS", "Kind", "Source"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +185,23 @@ SCHEMAS: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("the drink coffee", "coffee", "strength", ("mild", "strong", "bitter"), ("cups", "origin")),
 )
 """Phrase, name, a key with a closed list of values, that list, and a count and a word as keys."""
+
+SYMBOLS: dict[str, str] = {
+    "oxygen": "O",
+    "iron": "Fe",
+    "helium": "He",
+    "copper": "Cu",
+    "carbon": "C",
+    "sodium": "Na",
+    "silver": "Ag",
+    "neon": "Ne",
+    "calcium": "Ca",
+    "zinc": "Zn",
+    "gold": "Au",
+}
+"""The other name that a chemical element has."""
+
+NAMES: frozenset[str] = frozenset(
+    [name for kind in KINDS for name in kind.names] + [name for _, name, *_ in SCHEMAS]
+)
+"""Every subject there is."""
