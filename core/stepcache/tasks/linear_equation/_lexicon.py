@@ -25,6 +25,10 @@ class Saying(NamedTuple):
     text: str
     value: int | None = None
     """Of a number, where it is known."""
+    before: tuple[str, ...] = ()
+    """A few words before a number."""
+    behind: tuple[str, ...] = ()
+    """A few words behind it."""
 
 
 _NONE = """
@@ -135,6 +139,8 @@ _COUNTED = words("""
 _ENGLISH = words("the is we of and to both sides from by then so therefore gives get answer hence")
 
 _WORDS = re.compile(r"[^\W\d_]+|[.;:!?]")
+_SIGNS_BEFORE = re.compile(r"[\u4e00-\u9fff]{1,8}\Z")
+_NEAR = 6
 _NUMERALS = {"二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "七": 7, "八": 8, "九": 9, "十": 10}
 _SIGNS = "二三四五六七八九十百千半两兩"
 
@@ -198,7 +204,7 @@ def sayings(lowered: str) -> list[Saying]:
         _in_words(spoken, found)
     if not lowered.isascii():
         for match in _CJK_PATTERN.finditer(lowered):
-            _in_signs(match.group(), found)
+            _in_signs(match.group(), lowered[max(0, match.start() - _NEAR) : match.start()], found)
     return found
 
 
@@ -224,12 +230,15 @@ def _in_words(spoken: list[str], found: list[Saying]) -> None:
         elif word in _BY_WORD and not (at < len(spoken) and spoken[at] in _COUNTED):
             if word in _ELSEWHERE and not _ELSEWHERE[word].isdisjoint(spoken):
                 continue
-            found.append(Saying("number", word, _BY_WORD[word]))
+            near = tuple(spoken[max(0, at - 1 - _NEAR) : at - 1]), tuple(spoken[at : at + _NEAR])
+            found.append(Saying("number", word, _BY_WORD[word], *near))
 
 
-def _in_signs(text: str, found: list[Saying]) -> None:
+def _in_signs(text: str, before: str, found: list[Saying]) -> None:
     kind = _CJK_PHRASES.get(text)
     if kind is not None:
         found.append(Saying(kind, text))
     elif text[0] != "第" and text.strip(_SIGNS) == "":
-        found.append(Saying("number", text, _NUMERALS.get(text)))
+        said = _SIGNS_BEFORE.search(before)
+        near = (said.group(),) if said else ()
+        found.append(Saying("number", text, _NUMERALS.get(text), near))

@@ -61,7 +61,7 @@ _NOT_VERBS = words("""
 _ENDS = frozenset((".", "\n", ";", "。", "!", "\r"))
 
 _ANSWERS = words("""
-    solution answer result solución respuesta réponse lösung antwort ergebnis solução
+    solution answer solución respuesta réponse lösung antwort ergebnis solução
     resposta soluzione risposta oplossing antwoord решение ответ
     答 案 解 答案 答え root racine wurzel raíz raiz radice корень
     """)

@@ -106,12 +106,14 @@ class _Examiner:
     # --- sentences ------------------------------------------------------------------------------
 
     def prose(self) -> None:
-        for kind, said, value in sayings(self.lowered):
+        for kind, said, value, *near in sayings(self.lowered):
             if kind == "claim":
                 self.findings.doubt("unread-words", f"{said!r} is a claim that is not verified")
             elif kind == "number":
-                if value is None or not self.facts.mentions(Fraction(value)):
+                if value is None:
                     self.findings.doubt("unread-number", f"{said!r} is not a number of the request")
+                else:
+                    self.mention(Fraction(value), *near)
             elif kind != self.problem.solutions:
                 self.findings.fail("wrong-claim", f"it says {said!r}, which does not hold")
             else:
@@ -296,7 +298,7 @@ class _Examiner:
         elif self.stated(run, alone=alone):
             self.value(number, run)
         else:
-            self.number(run, number)
+            self.mention(number, run.before, run.behind)
 
     def linked(self, run: Run) -> bool:
         """``x is 5``, ``2x equals 10``: the words between join it to the run before."""
@@ -347,8 +349,9 @@ class _Examiner:
             self.findings.equations.append((symbol(problem.unknown), constant(number)))
             self.findings.final = self.findings.final or is_literal(run.tokens)
 
-    def number(self, run: Run, number: Fraction) -> None:
-        verb = operation(run.before) or operation_behind(run.behind)
+    def mention(self, number: Fraction, before: Sequence[str], behind: Sequence[str]) -> None:
+        """A number in a sentence, in digits or in words, with what is said to be done with it."""
+        verb = operation(before) or operation_behind(behind)
         written = fraction_text(number)
         if verb is None:
             if not self.facts.mentions(number):
@@ -369,7 +372,7 @@ class _Examiner:
         if not fits and self.steps_on(verb, number):
             fits = True
         checks = verb == "multiply" and number == self.problem.value
-        if not fits and (not checks or both_sides((*run.before[-8:], *run.behind[:8]))):
+        if not fits and (not checks or both_sides((*before[-8:], *behind[:8]))):
             self.findings.doubt("unexplained-operation", f"nothing leads to {verb} {written}")
         elif not number or (number == 1 and verb in ("divide", "multiply")):
             self.findings.doubt("unexplained-operation", f"{verb} {written} does nothing")
