@@ -343,3 +343,16 @@ def test_spans_are_in_order_and_inside(text: str) -> None:
         for span in result.spans:
             assert at <= span.start <= span.stop <= len(prompt)
             at = span.stop
+
+
+def test_what_a_colon_behind_the_keys_leads_to_is_data() -> None:
+    """It may be the last key's own text, in which no word is neutral."""
+    task = JsonAnswerTask()
+    one, other = (
+        task.parse(
+            Request(messages=(Message(role="user", text=f"Return JSON with keys n, text: {given}"),))
+        )
+        for given in ("please give the answer", "the answer")
+    )
+    assert one.values["source"] == "please give the answer"
+    assert not all(d.explained for d in task.differences(one, other))

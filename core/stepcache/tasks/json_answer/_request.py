@@ -41,6 +41,9 @@ _ARRAY = re.compile(r"\b(?:array|list)\b", _I)
 _PLURAL = re.compile(r"\bobjects\b", _I)
 
 
+_GIVEN = re.compile(r"\s{0,3}[:：]\s{0,3}(?=\S)")
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """What a prompt demands of a JSON answer."""
@@ -101,7 +104,8 @@ def _assemble(
         extras = _extras(clause)
         template = keys.schema is not None or text[key_start : key_start + 1] == "{"
         spans.append(_key_span(text, key_start, keys.stop))
-    source, source_span = _source(text, view, end)
+    listed = keys is not None and keys.stop == end
+    source, source_span = _source(text, view, end, listed=listed)
     if source_span is not None:
         spans.append(source_span)
     data = source_span.start if source_span else len(text)
@@ -179,9 +183,12 @@ def _key_span(text: str, start: int, stop: int) -> Span:
     return Span(start=start, stop=stop, name="keys")
 
 
-def _source(text: str, view: str, end: int) -> tuple[str | None, Span | None]:
-    """The text given as data behind the demand; verbatim but for outer white space."""
-    match = find_source(view, end)
+def _source(text: str, view: str, end: int, *, listed: bool) -> tuple[str | None, Span | None]:
+    """The text given as data behind the demand; verbatim but for outer white space.
+
+    What a colon behind the key list leads to may belong to the last key, so it is data too.
+    """
+    match = find_source(view, end) or (_GIVEN.match(text, end) if listed else None)
     if match is None:
         return None, None
     start = match.end()
