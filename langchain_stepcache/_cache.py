@@ -18,19 +18,18 @@ from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
 from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatGeneration, Generation
 
-from langchain_stepcache._control import configured
-from langchain_stepcache._llm_string import ModelKey, parse_llm_string, parse_prompt
-from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
-from langchain_stepcache._tools import why_not_callable
-from langchain_stepcache._translate import (
+from langchain_stepcache._answers import (
     calls_in,
-    contract_of,
-    from_neutral,
     generations_record,
     message_from,
     reply_from,
     restored_generations,
 )
+from langchain_stepcache._control import configured
+from langchain_stepcache._llm_string import ModelKey, parse_llm_string, parse_prompt
+from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
+from langchain_stepcache._requests import contract_of, from_neutral
+from langchain_stepcache._tools import why_not_callable
 from stepcache import (
     ConfigurationError,
     Contract,

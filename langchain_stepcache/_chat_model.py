@@ -21,18 +21,12 @@ from langchain_core.runnables import (
 )
 from pydantic import Field, SerializeAsAny, model_validator
 
+from langchain_stepcache._answers import calls_in, message_from, usage_metadata
 from langchain_stepcache._chunks import Chunks
 from langchain_stepcache._control import noted, taken
 from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
+from langchain_stepcache._requests import contract_of, identity_of, neutral_messages
 from langchain_stepcache._tools import why_not_callable
-from langchain_stepcache._translate import (
-    calls_in,
-    contract_of,
-    identity_of,
-    message_from,
-    neutral_messages,
-    usage_metadata,
-)
 from stepcache import Control, Outcome, Policy, Request, StepCacheEngine
 
 __all__ = ["StepCacheChatModel"]

@@ -9,8 +9,8 @@ from typing import Any, cast
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
+from langchain_stepcache._answers import calls_in, message_from
 from langchain_stepcache._tools import why_not_callable
-from langchain_stepcache._translate import calls_in, message_from
 from stepcache import Outcome, Request, Step
 from stepcache.protocols import Delta
 

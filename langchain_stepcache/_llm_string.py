@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_stepcache._translate import neutral_message
+from langchain_stepcache._requests import neutral_message
 from stepcache import Message
 
 __all__ = ["ModelKey", "parse_llm_string", "parse_prompt"]

@@ -10,7 +10,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from langchain_stepcache._translate import from_neutral, reply_from
+from langchain_stepcache._answers import reply_from
+from langchain_stepcache._requests import from_neutral
 from stepcache import ModelCall, Reply
 from stepcache.protocols import Delta
 
