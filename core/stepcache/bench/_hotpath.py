@@ -319,7 +319,7 @@ def _miss(stack: ExitStack, entries: int) -> Pair:
     _fill(engine, entries, 4)
 
     def text(turn: int) -> str:
-        return f"Explain {_thing(100_000 + turn)} to a child of {_word(turn)} in a few words."
+        return _json_prompt(100_000 + turn)
 
     def floor(turn: int) -> object:
         messages = (Message(role="user", text=text(turn)),)
@@ -329,7 +329,7 @@ def _miss(stack: ExitStack, entries: int) -> Pair:
         name=f"a miss, lexical, {entries:,} entries",
         floor_name="the bare model (instant)",
         floor=floor,
-        path=lambda turn: engine.resolve(_request(text(turn))),
+        path=lambda turn: _asked(engine, _request(text(turn))),
         unit="added ms",
         limit=2,
         rounds=rounds,
@@ -382,6 +382,13 @@ def hotpath(names: tuple[str, ...], entries: int = 10_000) -> Iterator[tuple[Res
             pair = PATHS[name](stack, entries)
             seconds = time.perf_counter() - started
             yield compare(pair), seconds
+
+
+def _asked(engine: StepCacheEngine, request: Request) -> object:
+    outcome = engine.resolve(request)
+    if outcome.route not in ("miss", "skip") or "candidates" not in outcome.trace.names():
+        raise AssertionError(f"no searched miss: {outcome.trace.render()}")
+    return outcome
 
 
 def _routed(engine: StepCacheEngine, request: Request, route: str) -> object:

@@ -14,6 +14,7 @@ from stepcache.cli._bench import bench
 from stepcache.cli._bench_speed import add_speed_commands
 from stepcache.cli._eval import HELP as _EVAL_HELP
 from stepcache.cli._eval import evaluate_command
+from stepcache.cli._store import add_store_commands
 
 __all__ = ["app"]
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 add_speed_commands(bench)
+add_store_commands(app)
 app.command("eval", help=_EVAL_HELP)(evaluate_command)
 
 

@@ -1,8 +1,8 @@
 """A vector index small enough to have one per scope, and good for a million vectors in one.
 
 It begins exact. Above a size it has a coarse block made in the background, and changes over when
-that holds everything; an exact search of 30,000 vectors of length 512 takes about as long as the
-rest of a look-up. Ids and locking live here, vectors in blocks (``_blocks``).
+that holds everything: reading 10,000 vectors of length 512 takes longer than all the rest of a
+look-up. Ids and locking live here, vectors in blocks (``_blocks``).
 
 Equal vectors are kept once. Requests that differ by numbers only have equal vectors when the
 embedder masks numbers, and thousands of copies would fill one cell of a coarse block, or all the
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXACT_UP_TO", "VectorIndex"]
 
-EXACT_UP_TO = 30_000
+EXACT_UP_TO = 5_000
 """Distinct vectors searched exactly; above it a coarse block is faster, once it is made."""
 
 _FIRST_SPARE = 2**62

@@ -1,8 +1,8 @@
 """The store of one machine: a SQLite file that any number of threads and processes share.
 
 The file is the truth. Vector indexes live in memory, one per scope and embedder, are rebuilt from
-the file, and are never believed: each row an index finds is read again before it counts. Rows are
-never changed in place, so an index catches up with other writers by reading the rows beyond the
+the file, and are never believed: each row an index finds is read again before it counts. A vector
+is never changed in place, so an index catches up with other writers by reading the rows beyond the
 last it knows, and forgets a row when it turns out to be gone.
 """
 
@@ -13,7 +13,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from zlib import crc32
 
@@ -22,71 +23,23 @@ import numpy as np
 from stepcache._types import Entry
 from stepcache.index import VectorIndex, unit_vector
 from stepcache.protocols import Match, Vector
-from stepcache.stores._check import check_max_entries, stamped
+from stepcache.stores import _sqlite_sql as sql
+from stepcache.stores._check import stamped
 from stepcache.stores._record import decode, encode
 from stepcache.stores._sqlite_file import Database
+from stepcache.stores._sqlite_keep import Keeper, Limits
 
 __all__ = ["SQLiteStore"]
 
 _SEARCH_ATTEMPTS = 4
 _ROWS_AT_ONCE = 2048
-_EXPIRED_AT_ONCE = 256
+_DEAD_AT_ONCE = 256
 _ENTRIES_AT_ONCE = 256
 _UNIT_TOLERANCE = 1e-3
-_RECORDS_KNOWN = 256
-_KNOWN_RECORD_BYTES = 16_384
-
-_GET_EXACT = (
-    "SELECT checksum, record FROM entries WHERE scope = ? AND exact_key = ?"
-    " AND (expires IS NULL OR expires > ?)"
-)
-_GET_CANONICAL = (
-    "SELECT checksum, record FROM entries WHERE scope = ? AND canonical_key = ?"
-    " AND (expires IS NULL OR expires > ?) ORDER BY number DESC"
-)
-_FIND = (
-    "SELECT scope, checksum, record FROM entries WHERE entry_id = ?"
-    " AND (expires IS NULL OR expires > ?) ORDER BY number DESC"
-)
-_ALL = (
-    "SELECT number, scope, checksum, record FROM entries WHERE number > ?"
-    " AND (expires IS NULL OR expires > ?) ORDER BY number LIMIT ?"
-)
-_GET_NUMBER = (
-    "SELECT checksum, record FROM entries WHERE number = ? AND scope = ? AND fingerprint = ?"
-    " AND (expires IS NULL OR expires > ?)"
-)
-_PUT = (
-    "INSERT OR REPLACE INTO entries"
-    " (scope, exact_key, canonical_key, entry_id, fingerprint, expires, checksum, record, vector)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_LENGTHS = (
-    "SELECT length(vector), (SELECT count(*) FROM entries WHERE scope = ?1 AND fingerprint = ?2)"
-    " FROM (SELECT vector FROM entries WHERE scope = ?1 AND fingerprint = ?2 LIMIT 101)"
-    " GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
-)
-_BEYOND = (
-    "SELECT number, vector FROM entries WHERE scope = ? AND fingerprint = ?"
-    " AND (expires IS NULL OR expires > ?) AND number > ? ORDER BY number"
-)
-_NUMBERS = (
-    "SELECT number FROM entries WHERE scope = ? AND fingerprint = ?"
-    " AND (expires IS NULL OR expires > ?)"
-)
-# All minus expired: the first reads an index only, the second (+: by deadline) a few rows.
-_COUNT = "SELECT (SELECT count(*) FROM entries) - (SELECT count(*) FROM entries WHERE expires <= ?)"
-_COUNT_SCOPE = (
-    "SELECT (SELECT count(*) FROM entries WHERE scope = ?)"
-    " - (SELECT count(*) FROM entries WHERE expires <= ? AND +scope = ?)"
-)
-_SOME_EXPIRED = "SELECT 1 FROM entries WHERE expires <= ? LIMIT 1"
-_DROP_EXPIRED = (
-    "DELETE FROM entries WHERE number IN (SELECT number FROM entries WHERE expires <= ? LIMIT ?)"
-)
-_DROP_OLDEST = (
-    "DELETE FROM entries WHERE number IN (SELECT number FROM entries ORDER BY number LIMIT ?)"
-)
+_RECORDS_KNOWN = 1024
+_KNOWN_RECORD_BYTES = 8_192
+_PROLONGED = 0.05
+"""Portion of its life an entry has lost before a use gives it back."""
 
 
 @dataclass(slots=True)
@@ -108,16 +61,21 @@ class SQLiteStore:
     Args:
         path: The file; created, with its directories, where it is missing, and then readable by
             its owner only. Answers are in it in plain text.
-        max_entries: Above this many, the entries written longest ago go; None keeps all. Reads do
-            not write, so being read does not keep an entry.
+        max_entries: Above this many, some go; None keeps all.
         clock: Seconds since the epoch; processes that share the file should agree on it.
+        max_bytes: Above this many bytes of records and vectors, some go; None keeps all.
+        evict: Who goes first: ``"oldest"``, the entries written longest ago, whether read or not;
+            ``"lru"``, those used longest ago; ``"lfu-size"``, those used least for their size.
+            Reads do not write: what a process used counts from its next put on.
+        sliding: Give an entry its whole time to live again when it is used, and a new ``created``
+            with it; such reads write. Off, entries expire when their put said.
 
     Attributes:
         blocking: True: calls wait for the disk and for other writers, up to 30 seconds.
         unreadable: Rows this store met whose record or vector was damaged; each was a miss.
 
     Raises:
-        ConfigurationError: The path or ``max_entries`` cannot work; says why and what to do.
+        ConfigurationError: The path or a limit cannot work; says why and what to do.
     """
 
     blocking = True
@@ -127,14 +85,22 @@ class SQLiteStore:
         path: str | os.PathLike[str],
         max_entries: int | None = None,
         clock: Callable[[], float] = time.time,
+        *,
+        max_bytes: int | None = None,
+        evict: str = "oldest",
+        sliding: bool = False,
     ) -> None:
-        check_max_entries("SQLiteStore", max_entries)
-        self._max_entries = max_entries
+        limits = Limits(max_entries=max_entries, max_bytes=max_bytes, evict=evict)
+        self._keeper = Keeper(limits)
+        self._sliding = sliding
         self._clock = clock
         self.unreadable = 0
         # Reading a row is cheap, making an entry of it is not. Equal records are equal entries.
         self._decode_again = lru_cache(maxsize=_RECORDS_KNOWN)(decode)
         self._database = Database(path)
+        if self._keeper.ranks:
+            with self._database.lend() as connection:
+                connection.execute(sql.RANK_ALL)
         self._forget_indexes()
 
     @property
@@ -151,13 +117,13 @@ class SQLiteStore:
         now = self._clock()
         place = (_bytes(scope), _bytes(key), now)
         with self._database.lend() as connection:
-            for statement in (_GET_EXACT, _GET_CANONICAL):
+            for statement in (sql.GET_EXACT, sql.GET_CANONICAL):
                 rows = connection.execute(statement, place)
                 for row in rows:
-                    entry = self._read(row, scope, now)
+                    entry = self._read(row[1:], scope, now)
                     if entry is not None and key in (entry.exact_key, entry.canonical_key):
                         rows.close()
-                        return entry
+                        return self._used(connection, row, entry, now)
         return None
 
     def search(
@@ -221,21 +187,22 @@ class SQLiteStore:
             record,
             None if unit is None else unit.astype("<f4", copy=False).tobytes(),
         )
+        size = len(record) + (0 if unit is None else unit.nbytes)
+        self._keeper.check(size)
         with self._database.lend() as connection:
             block = self._blocks.get((kept.scope, fingerprint))
             if unit is not None and block is not None and block.index.dimension != len(unit):
                 block = self._caught_up(connection, kept.scope, fingerprint, len(unit))
                 unit_vector(unit, None if block is None else block.index.dimension)
-            if connection.execute(_SOME_EXPIRED, (now,)).fetchone():
-                connection.execute(_DROP_EXPIRED, (now, _EXPIRED_AT_ONCE))
-            if self._max_entries is None:
-                connection.execute(_PUT, row)
+            if connection.execute(sql.SOME_DEAD, (now,)).fetchone():
+                connection.execute(sql.DROP_EXPIRED, (now, _DEAD_AT_ONCE))
+                connection.execute(sql.DROP_INVALID, (_DEAD_AT_ONCE,))
+            if not self._keeper.limits.any:
+                connection.execute(sql.PUT, row)
                 return
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute(_PUT, row)
-            (count,) = connection.execute("SELECT count(*) FROM entries").fetchone()
-            if count > self._max_entries:
-                connection.execute(_DROP_OLDEST, (count - self._max_entries,))
+            number = connection.execute(sql.PUT, row).lastrowid or 0
+            self._keeper.came(connection, number, size, now)
             connection.execute("COMMIT")
 
     def remove(self, entry_id: str, /) -> bool:
@@ -245,7 +212,7 @@ class SQLiteStore:
             StoreError: The file failed, or the store is closed.
         """
         with self._database.lend() as connection:
-            self._drop_expired(connection)
+            self._drop_dead(connection)
             statement = "DELETE FROM entries WHERE entry_id = ?"
             return connection.execute(statement, (_bytes(entry_id),)).rowcount > 0
 
@@ -256,11 +223,62 @@ class SQLiteStore:
             StoreError: The file failed, or the store is closed.
         """
         with self._database.lend() as connection:
-            self._drop_expired(connection)
+            self._drop_dead(connection)
             if scope is None:
                 return connection.execute("DELETE FROM entries").rowcount
             statement = "DELETE FROM entries WHERE scope = ?"
             return connection.execute(statement, (_bytes(scope),)).rowcount
+
+    def invalidate(self) -> None:
+        """Make every entry now in the file unservable at once, however many there are.
+
+        Their rows go little by little with later puts, or with :meth:`compact`.
+
+        Raises:
+            StoreError: The file failed, or the store is closed.
+        """
+        with self._database.lend() as connection:
+            connection.execute(sql.INVALIDATE)
+
+    def compact(self) -> int:
+        """Remove what can no longer be served and give the file's free space back.
+
+        Returns:
+            Bytes by which the file shrank.
+
+        Raises:
+            StoreError: The file failed, is in use by a long reader, or the store is closed.
+        """
+        with self._database.lend() as connection:
+            before = os.path.getsize(self.path)
+            self._drop_dead(connection)
+            connection.execute(sql.RECOUNT)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            before = max(before, os.path.getsize(self.path))
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            return before - os.path.getsize(self.path)
+
+    def rows(self) -> Iterator[tuple[Entry, Vector | None, str]]:
+        """Every live entry with its vector and its embedder's fingerprint, the oldest first.
+
+        Raises:
+            StoreError: While reading on: the file failed, or the store is closed.
+        """
+        last = 0
+        while True:
+            now = self._clock()
+            with self._database.lend() as connection:
+                some = connection.execute(sql.ALL_ROWS, (last, now, _ENTRIES_AT_ONCE)).fetchall()
+            for number, scope, checksum, record, fingerprint, blob in some:
+                last = number
+                entry = self._read((checksum, record), _text(scope), now)
+                sound = isinstance(blob, bytes) and blob and len(blob) % 4 == 0
+                vector = np.frombuffer(blob, dtype="<f4") if sound else None
+                if entry is not None:
+                    yield entry, vector, _text(fingerprint)
+            if len(some) < _ENTRIES_AT_ONCE:
+                return
 
     def count(self, scope: str | None = None, /) -> int:
         """Live entries in a scope, or in all.
@@ -269,7 +287,7 @@ class SQLiteStore:
             StoreError: The file failed, or the store is closed.
         """
         now = self._clock()
-        statement: str = _COUNT if scope is None else _COUNT_SCOPE
+        statement: str = sql.COUNT if scope is None else sql.COUNT_SCOPE
         values = (now,) if scope is None else (_bytes(scope), now, _bytes(scope))
         with self._database.lend() as connection:
             count: int = connection.execute(statement, values).fetchone()[0]
@@ -283,8 +301,8 @@ class SQLiteStore:
         """
         now = self._clock()
         with self._database.lend() as connection:
-            for scope, *row in connection.execute(_FIND, (_bytes(entry_id), now)):
-                entry = self._read((row[0], row[1]), _text(scope), now)
+            for scope, *row in connection.execute(sql.FIND, (_bytes(entry_id), now)):
+                entry = self._read((row[1], row[2]), _text(scope), now)
                 if entry is not None:
                     return entry
         return None
@@ -295,18 +313,8 @@ class SQLiteStore:
         Raises:
             StoreError: While reading on: the file failed, or the store is closed.
         """
-        last = 0
-        while True:
-            now = self._clock()
-            with self._database.lend() as connection:
-                rows = connection.execute(_ALL, (last, now, _ENTRIES_AT_ONCE)).fetchall()
-            for number, scope, checksum, record in rows:
-                entry = self._read((checksum, record), _text(scope), now)
-                if entry is not None:
-                    yield entry
-                last = number
-            if len(rows) < _ENTRIES_AT_ONCE:
-                return
+        for entry, _, _ in self.rows():
+            yield entry
 
     def close(self) -> None:
         """Close every connection to the file. Further calls raise, except to close again."""
@@ -328,10 +336,28 @@ class SQLiteStore:
             return None
         return entry if entry.expires is None or entry.expires > now else None
 
-    def _drop_expired(self, connection: sqlite3.Connection) -> None:
+    def _used(
+        self, connection: sqlite3.Connection, row: tuple[int, int, bytes], entry: Entry, now: float
+    ) -> Entry:
+        """The entry of a row that is served, with a new life where uses give one."""
+        self._keeper.used(row[0], now)
+        if not self._sliding or entry.expires is None:
+            return entry
+        life = entry.expires - entry.created
+        if now - entry.created < _PROLONGED * life:
+            return entry
+        longer = replace(entry, created=now, expires=now + life)
+        record = encode(longer)
+        with suppress(sqlite3.Error):  # the answer is good, whoever holds the file
+            values = (longer.expires, crc32(record), record, row[0], row[1])
+            connection.execute(sql.PROLONG, values)
+        return longer
+
+    def _drop_dead(self, connection: sqlite3.Connection) -> None:
         now = self._clock()
-        if connection.execute(_SOME_EXPIRED, (now,)).fetchone():
-            connection.execute("DELETE FROM entries WHERE expires <= ?", (now,))
+        if connection.execute(sql.SOME_DEAD, (now,)).fetchone():
+            connection.execute(sql.DROP_EXPIRED, (now, -1))
+            connection.execute(sql.DROP_INVALID, (-1,))
 
     # --- indexes -------------------------------------------------------------------------------
 
@@ -367,13 +393,13 @@ class SQLiteStore:
             block = self._blocks.get((scope, fingerprint))
             if block is None:
                 # What most rows have: one damaged row does not decide the dimension.
-                row = connection.execute(_LENGTHS, place).fetchone()
+                row = connection.execute(sql.LENGTHS, place).fetchone()
                 if row is None or not row[0] or row[0] % 4:
                     return None
                 index = VectorIndex(row[0] // 4, expected=row[1])
                 block = self._blocks[scope, fingerprint] = _Block(index)
         with block.lock:
-            rows = connection.execute(_BEYOND, (*place, self._clock(), block.seen))
+            rows = connection.execute(sql.BEYOND, (*place, self._clock(), block.seen))
             while some := rows.fetchmany(_ROWS_AT_ONCE):
                 self._extend(block, some)
         if not len(block.index):
@@ -407,12 +433,12 @@ class SQLiteStore:
         matches: list[Match] = []
         stale: list[int] = []
         for number, similarity in found:
-            row = connection.execute(_GET_NUMBER, (number, *place)).fetchone()
-            entry = None if row is None else self._read(row, scope, now)
+            row = connection.execute(sql.GET_NUMBER, (number, *place)).fetchone()
+            entry = None if row is None else self._read(row[1:], scope, now)
             if entry is None:
                 stale.append(number)
             else:
-                matches.append(Match(entry, similarity))
+                matches.append(Match(self._used(connection, row, entry, now), similarity))
         return tuple(matches), stale
 
     def _forget_gone(
@@ -420,7 +446,7 @@ class SQLiteStore:
     ) -> None:
         place = (_bytes(scope), _bytes(fingerprint), self._clock())
         with block.lock:
-            there = {number for (number,) in connection.execute(_NUMBERS, place)}
+            there = {number for (number,) in connection.execute(sql.NUMBERS, place)}
             for number in block.index.numbers():
                 if number not in there:
                     block.index.remove(number)

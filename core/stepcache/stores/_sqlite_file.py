@@ -20,7 +20,7 @@ from stepcache._errors import ConfigurationError, StoreError
 __all__ = ["Database"]
 
 _APPLICATION_ID = 0x53746570  # "Step"
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _BUSY_SECONDS = 30.0
 _MAX_VALUE_BYTES = 64 * 2**20
 
@@ -47,9 +47,35 @@ _SCHEMA = (
     " WHERE fingerprint IS NOT NULL",
     "CREATE INDEX entries_by_deadline ON entries (expires) WHERE expires IS NOT NULL",
 )
+# What eviction and invalidation go by, kept by triggers so that every writer keeps it: how many
+# entries of how many bytes there are, up to which number they are invalid, and (of stores that
+# rank) how worth keeping each is.
+_SECOND = (
+    """CREATE TABLE totals (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        entries INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        epoch INTEGER NOT NULL,
+        inflation REAL NOT NULL
+    )""",
+    "CREATE TABLE uses (number INTEGER PRIMARY KEY, rank REAL NOT NULL, uses INTEGER NOT NULL)",
+    "CREATE INDEX uses_by_rank ON uses (rank)",
+    """CREATE TRIGGER entry_came AFTER INSERT ON entries BEGIN
+        UPDATE totals SET entries = entries + 1,
+            bytes = bytes + length(new.record) + coalesce(length(new.vector), 0);
+    END""",
+    """CREATE TRIGGER entry_went AFTER DELETE ON entries BEGIN
+        UPDATE totals SET entries = entries - 1,
+            bytes = bytes - length(old.record) - coalesce(length(old.vector), 0);
+        DELETE FROM uses WHERE number = old.number;
+    END""",
+    "INSERT INTO totals SELECT 1, count(*),"
+    " coalesce(sum(length(record) + coalesce(length(vector), 0)), 0), 0, 0 FROM entries",
+)
 _COLUMNS = (
     "SELECT number, scope, exact_key, canonical_key, entry_id, fingerprint, expires, checksum,"
-    " record, vector FROM entries LIMIT 0"
+    " record, vector, epoch, inflation, rank, uses FROM entries"
+    " LEFT JOIN uses USING (number), totals LIMIT 0"
 )
 # One statement: another process may be giving the file its schema right now.
 _NATURE = (
@@ -65,6 +91,7 @@ _PRAGMAS = (
     "PRAGMA cache_size = -65536",
     "PRAGMA temp_store = MEMORY",
     "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA recursive_triggers = ON",  # a row that is replaced is a row that went
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
 )
@@ -314,14 +341,18 @@ def _create(path: str) -> None:
 
 def _prepare(connection: sqlite3.Connection, path: str) -> None:
     """Give an empty file our schema; refuse any other that does not have it."""
-    if not _is_ours(connection, path):
+    if _version(connection, path) != _SCHEMA_VERSION:
         _patiently(connection, "PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")
         # Another process may have been faster since.
-        if not _is_ours(connection, path):
+        version = _version(connection, path)
+        if version < 1:
             for statement in _SCHEMA:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        if version < _SCHEMA_VERSION:
+            for statement in _SECOND:
+                connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
         connection.execute("COMMIT")
     connection.execute(_COLUMNS).close()
@@ -330,19 +361,20 @@ def _prepare(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("ROLLBACK")
 
 
-def _is_ours(connection: sqlite3.Connection, path: str) -> bool:
+def _version(connection: sqlite3.Connection, path: str) -> int:
+    """The version of our schema that a file has; 0 for an empty one. Refuses any other."""
     tables, owner, version = connection.execute(_NATURE).fetchone()
     if not tables and not owner and not version:
-        return False
+        return 0
     if owner != _APPLICATION_ID:
         _refuse(path, "the database belongs to another application", "choose another file")
-    if version != _SCHEMA_VERSION:
+    if not 1 <= version <= _SCHEMA_VERSION:
         _refuse(
             path,
             f"its schema has version {version}, and this release reads {_SCHEMA_VERSION}",
             "upgrade stepcache, or choose another file",
         )
-    return True
+    return int(version)
 
 
 def _patiently(connection: sqlite3.Connection, statement: str) -> None:

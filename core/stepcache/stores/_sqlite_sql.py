@@ -1,0 +1,88 @@
+"""The SQLite store's statements."""
+
+# ruff: noqa: S608 - put together from constants of this module
+
+from __future__ import annotations
+
+_LIVE = "(expires IS NULL OR expires > ?) AND number > (SELECT epoch FROM totals)"
+
+GET_EXACT = (
+    f"SELECT number, checksum, record FROM entries WHERE scope = ? AND exact_key = ? AND {_LIVE}"
+)
+GET_CANONICAL = (
+    "SELECT number, checksum, record FROM entries WHERE scope = ? AND canonical_key = ?"
+    f" AND {_LIVE} ORDER BY number DESC"
+)
+FIND = (
+    "SELECT scope, number, checksum, record FROM entries WHERE entry_id = ?"
+    f" AND {_LIVE} ORDER BY number DESC"
+)
+ALL_ROWS = (
+    "SELECT number, scope, checksum, record, fingerprint, vector FROM entries WHERE number > ?"
+    f" AND {_LIVE} ORDER BY number LIMIT ?"
+)
+GET_NUMBER = (
+    "SELECT number, checksum, record FROM entries"
+    " WHERE number = ? AND scope = ? AND fingerprint = ?"
+    f" AND {_LIVE}"
+)
+PUT = (
+    "INSERT OR REPLACE INTO entries"
+    " (scope, exact_key, canonical_key, entry_id, fingerprint, expires, checksum, record, vector)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+LENGTHS = (
+    "SELECT length(vector), (SELECT count(*) FROM entries WHERE scope = ?1 AND fingerprint = ?2)"
+    " FROM (SELECT vector FROM entries WHERE scope = ?1 AND fingerprint = ?2 LIMIT 101)"
+    " GROUP BY 1 ORDER BY count(*) DESC LIMIT 1"
+)
+BEYOND = (
+    "SELECT number, vector FROM entries WHERE scope = ? AND fingerprint = ?"
+    f" AND {_LIVE} AND number > ? ORDER BY number"
+)
+NUMBERS = f"SELECT number FROM entries WHERE scope = ? AND fingerprint = ? AND {_LIVE}"
+# All minus dead: the first reads an index only, the second a few rows.
+COUNT = (
+    "SELECT (SELECT count(*) FROM entries WHERE number > (SELECT epoch FROM totals))"
+    " - (SELECT count(*) FROM entries WHERE expires <= ? AND number > (SELECT epoch FROM totals))"
+)
+COUNT_SCOPE = (
+    "SELECT (SELECT count(*) FROM entries WHERE scope = ?"
+    " AND number > (SELECT epoch FROM totals))"
+    " - (SELECT count(*) FROM entries WHERE expires <= ? AND +scope = ?"
+    " AND number > (SELECT epoch FROM totals))"
+)
+SOME_DEAD = (
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM entries WHERE expires <= ?)"
+    " OR EXISTS (SELECT 1 FROM entries WHERE number <= (SELECT epoch FROM totals))"
+)
+DROP_EXPIRED = (
+    "DELETE FROM entries WHERE number IN (SELECT number FROM entries WHERE expires <= ? LIMIT ?)"
+)
+DROP_INVALID = (
+    "DELETE FROM entries WHERE number IN"
+    " (SELECT number FROM entries WHERE number <= (SELECT epoch FROM totals) LIMIT ?)"
+)
+INVALIDATE = "UPDATE totals SET epoch = coalesce((SELECT max(number) FROM entries), epoch)"
+PROLONG = (
+    "UPDATE entries SET expires = ?, checksum = ?, record = ? WHERE number = ? AND checksum = ?"
+)
+RANK_ALL = "INSERT OR IGNORE INTO uses SELECT number, 0, 0 FROM entries"
+RANK_NEW = "INSERT OR REPLACE INTO uses (number, rank, uses) VALUES (?, ?, 0)"
+RANK_NEW_BY_SIZE = (
+    "INSERT OR REPLACE INTO uses (number, rank, uses)"
+    " SELECT ?1, inflation + 1e6 / ?2, 0 FROM totals"
+)
+RANK_USED = "UPDATE uses SET uses = uses + ?1, rank = max(rank, ?2) WHERE number = ?3"
+RANK_USED_BY_SIZE = (
+    "UPDATE uses SET uses = uses + ?1, rank = (SELECT inflation FROM totals)"
+    " + (uses + ?1 + 1) * 1e6 / (SELECT length(record) + coalesce(length(vector), 0)"
+    " FROM entries WHERE entries.number = uses.number) WHERE number = ?3 AND ?2 IS NOT NULL"
+)
+WORST = "SELECT number, rank FROM uses WHERE number != ? ORDER BY rank, number LIMIT ?"
+OLDEST = "SELECT number, 0 FROM entries WHERE number != ? ORDER BY number LIMIT ?"
+RECOUNT = (
+    "UPDATE totals SET (entries, bytes) = (SELECT count(*),"
+    " coalesce(sum(length(record) + coalesce(length(vector), 0)), 0) FROM entries)"
+)
+INFLATE = "UPDATE totals SET inflation = max(inflation, ?)"

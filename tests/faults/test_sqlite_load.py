@@ -1,0 +1,166 @@
+"""Many processes and threads on one SQLite file, and a file that cannot grow.
+
+``STEPCACHE_LOAD_SECONDS`` sets how long the writers work, 2 by default; a full run takes 60.
+"""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from stepcache.stores import SQLiteStore
+from stepcache.testing.stores import direction, make_entry
+
+FINGERPRINT = "load/1"
+SECONDS = float(os.environ.get("STEPCACHE_LOAD_SECONDS", "2"))
+PROCESSES, THREADS = 4, 8
+
+PREAMBLE = """
+import json, random, sys, threading, time, traceback
+from stepcache import StoreError
+from stepcache.stores import SQLiteStore
+from stepcache.testing.stores import direction, make_entry
+FINGERPRINT = "load/1"
+"""
+
+WORKER = """
+path, process, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+store = SQLiteStore(path)
+end = time.monotonic() + seconds
+kept, errors, foreign, lost, reads = {}, [], 0, 0, 0
+lock = threading.Lock()
+
+def work(thread):
+    global foreign, lost, reads
+    dice = random.Random(f"{process} {thread}")
+    mine, scopes, turn = {}, [f"scope-{n}" for n in range(4)], 0
+    try:
+        while time.monotonic() < end:
+            turn += 1
+            scope = dice.choice(scopes)
+            if dice.random() < 0.4:
+                name = f"{process}-{thread}-{turn}"
+                vector = direction(*(dice.uniform(-1, 1) for _ in range(8)))
+                store.put(make_entry(name, scope, message=scope + "x" * 500), vector, FINGERPRINT)
+                mine[name] = scope
+            elif dice.random() < 0.5 and mine:
+                name = dice.choice(list(mine))
+                found = store.get(mine[name], f"exact-{name}")
+                other = store.get(scopes[scopes.index(mine[name]) - 1], f"exact-{name}")
+                with lock:
+                    reads += 1
+                    lost += found is None
+                    foreign += other is not None
+            else:
+                vector = direction(*(dice.uniform(-1, 1) for _ in range(8)))
+                found = store.search(scope, vector, FINGERPRINT, limit=4)
+                with lock:
+                    reads += 1
+                    foreign += sum(
+                        m.entry.scope != scope or not m.entry.message.startswith(scope)
+                        for m in found
+                    )
+    except Exception:
+        with lock:
+            errors.append(traceback.format_exc())
+    with lock:
+        kept.update(mine)
+
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+store.close()
+print(json.dumps({"kept": kept, "errors": errors, "foreign": foreign, "lost": lost, "reads": reads}))
+"""
+
+FULL = """
+import resource, signal
+path, limit = sys.argv[1], int(sys.argv[2])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+store = SQLiteStore(path)
+kept, refused = [], 0
+for turn in range(100_000):
+    try:
+        store.put(make_entry(f"{turn}", message="x" * 3000), direction(1, turn), FINGERPRINT)
+    except StoreError:
+        refused += 1
+        if refused == 20:
+            break
+    else:
+        kept.append(turn)
+served = sum(store.get("scope", f"exact-{turn}") is not None for turn in kept)
+found = len(store.search("scope", direction(1), FINGERPRINT, limit=4))
+print(json.dumps({"kept": kept, "refused": refused, "served": served, "found": found}))
+"""
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+    line = [sys.executable, "-c", PREAMBLE + script, *map(str, arguments)]
+    return subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def result(process: subprocess.Popen[str], timeout: float) -> dict:
+    output, errors = process.communicate(timeout=timeout)
+    assert process.returncode == 0, errors
+    return json.loads(output)
+
+
+def sound(path: Path) -> bool:
+    connection = sqlite3.connect(path)
+    answer = connection.execute("PRAGMA integrity_check").fetchone()
+    kept, true = connection.execute(
+        "SELECT totals.entries, (SELECT count(*) FROM entries) FROM totals"
+    ).fetchone()
+    connection.close()
+    return answer == ("ok",) and kept == true
+
+
+def test_four_processes_of_eight_threads_share_a_file(tmp_path):
+    """No error, no acknowledged entry lost, no entry of another scope, the file sound."""
+    path = tmp_path / "cache.db"
+    workers = [start(WORKER, path, number, SECONDS) for number in range(PROCESSES)]
+    told = [result(worker, SECONDS + 120) for worker in workers]
+    assert [error for each in told for error in each["errors"]] == []
+    assert sum(each["foreign"] for each in told) == 0
+    assert sum(each["lost"] for each in told) == 0
+    assert min(each["reads"] for each in told) > 0
+    kept = {name: scope for each in told for name, scope in each["kept"].items()}
+    assert len(kept) >= PROCESSES * THREADS
+    store = SQLiteStore(path)
+    assert store.count() == len(kept)
+    for name, scope in kept.items():
+        entry = store.get(scope, f"exact-{name}")
+        assert entry is not None
+        assert entry.scope == scope
+    store.close()
+    assert sound(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+@pytest.mark.parametrize("limit", [300_000, 700_000, 1_500_000, 3_000_000])
+def test_a_full_disk_loses_nothing_acknowledged(tmp_path, limit):
+    """Puts are refused, reads go on, and afterwards everything acknowledged is there."""
+    path = tmp_path / "cache.db"
+    SQLiteStore(path).close()
+    told = result(start(FULL, path, limit), 120)
+    assert told["refused"] == 20
+    assert told["kept"]
+    assert told["served"] == len(told["kept"])
+    assert told["found"] == min(4, len(told["kept"]))
+    store = SQLiteStore(path)
+    for turn in told["kept"]:
+        entry = store.get("scope", f"exact-{turn}")
+        assert entry is not None
+        assert entry.message == "x" * 3000
+    assert store.unreadable == 0
+    store.put(make_entry("after"), direction(1), FINGERPRINT)
+    assert store.get("scope", "exact-after") is not None
+    store.close()
+    assert sound(path)
