@@ -149,7 +149,10 @@ class _Resolution:
         # The leader we just missed may have stored its answer between our look-up and our joining.
         found = yield from self.exact_tier(again=True)
         outcome = found if found is not None else (yield from self.work())
-        yield from do(Settle(self.identity.exact_key, outcome))
+        # What one reader took unverified, and could not be kept, is nothing to share: whoever
+        # waits for it asks for themselves.
+        if outcome.entry_id is not None or not self.unverified:
+            yield from do(Settle(self.identity.exact_key, outcome))
         return outcome
 
     def work(self) -> Flow[Outcome]:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 
 from stepcache._judge import Judge
 from stepcache._types import Status
 
 __all__ = ["Progress"]
 
-_MAX_LINES = 64
+_MAX_LINES = 40
 """Beginnings tried; a longer answer goes on being written unseen."""
 
 
@@ -73,7 +74,7 @@ class Progress:
 
     def _beginnings(self, answer: str) -> Iterator[str]:
         yield self.beginning
-        for end in _line_starts(answer, len(self.beginning)):
+        for end in islice(_line_starts(answer, len(self.beginning)), _MAX_LINES):
             yield answer[:end]
 
     def stands(self, beginning: str) -> bool:
@@ -82,8 +83,6 @@ class Progress:
             return False
         known = self._known.get(beginning)
         if known is None:
-            if len(self._known) >= _MAX_LINES:
-                return False
             known = self._known[beginning] = self._proven(beginning)
         return known
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -220,6 +222,16 @@ def test_a_patch_that_breaks_off_ends_deterministically() -> None:
     assert outcome.route == "fallback"
 
 
+def test_endless_lines_are_no_work() -> None:
+    """An answer of very many lines is written and refused in no time to speak of."""
+    lines = ["no\n"] * 20_000
+    engine = StepCacheEngine(tasks=[RunningSums()], policy=Policy(max_repairs=0, fallback=False))
+    started = time.process_time()
+    shown, _ = streamed(engine.stream(ask(SUMS[0]), backend=Watched(*lines)))
+    assert "".join(shown) == "".join(lines)
+    assert time.process_time() - started < 10
+
+
 LINES = st.lists(
     st.sampled_from(["3\n\n", "7\n\n", "12\n\n", "13\n\n", "20", "3", "7\n", "\n", "12", "no"]),
     max_size=5,
@@ -309,3 +321,38 @@ def test_readers_may_ask_for_the_unverified(how: str) -> None:
     assert (outcome.text, outcome.route) == ("2x = 11\n\nx = 5.5", "miss")
     assert engine.count() == 0
     assert engine.resolve(ask(MATH)).text.endswith("x = 5")
+
+
+def test_the_unverified_is_not_shared() -> None:
+    """Who waits for an equal request in flight does not get what its reader took unproven."""
+    go = threading.Event()
+
+    class Wrong:
+        def generate(self, call: ModelCall) -> Reply:
+            return Reply(text="x = 5")
+
+        def stream(self, call: ModelCall) -> Iterator[Delta | Reply]:
+            yield Delta("x = 6")
+            assert go.wait(10)
+            yield Reply(text="x = 6")
+
+    engine = StepCacheEngine(backend=Wrong())
+    taken: list[str] = []
+
+    def read() -> None:
+        control = Control(stream_unverified=True)
+        taken.extend(streamed(iter(engine.stream(ask(MATH), control=control)))[0])
+
+    def wait() -> None:
+        taken.append(engine.resolve(ask(MATH)).text)
+
+    reader, waiter = threading.Thread(target=read), threading.Thread(target=wait)
+    reader.start()
+    while not len(engine._flights):
+        time.sleep(0.001)
+    waiter.start()
+    time.sleep(0.05)
+    go.set()
+    reader.join()
+    waiter.join()
+    assert taken == ["x = 6", "x = 5"]
