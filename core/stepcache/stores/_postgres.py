@@ -57,7 +57,8 @@ class PostgresStore:
             time. Needs every change announced (LISTEN/NOTIFY), which opening such a store switches
             on for the database.
         local_seconds: How long another host's change may go unnoticed by remembered entries.
-        required: False starts without a server too, and finds it when it is there.
+        required: False starts without a server too, and finds it when it is there. One that is
+            there and will not do (rights, pgvector, version) is refused at once all the same.
         clock: Seconds since the epoch, in place of the server's clock; for tests.
 
     Attributes:

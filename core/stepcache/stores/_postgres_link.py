@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Address", "Health", "Pool", "psycopg_module", "watch"]
 
-_PERMANENT = ("28", "3D", "3F", "42", "0A", "58P01")
-"""SQLSTATE classes that do not go by themselves: log-in, missing database or extension, rights."""
+_PERMANENT = ("0A", "42", "58P01")
+"""SQLSTATE classes that do not go by themselves: rights, syntax, a missing extension. What is wrong
+with a log-in comes without one."""
 
 
 def psycopg_module() -> Any:
