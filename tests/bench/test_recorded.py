@@ -11,7 +11,7 @@ from rich.console import Console
 from stepcache.bench._figures import summary
 from stepcache.bench._main import report
 from stepcache.bench._record import load_record, rows_of
-from stepcache.bench._report import TARGETS, targets
+from stepcache.bench._report import TARGETS, markdown, targets
 
 pytest.importorskip("fastjsonschema")
 pytest.importorskip("matplotlib")
@@ -73,3 +73,20 @@ def test_targets_are_read_off_the_figures() -> None:
     assert mean["got"] == modes["bare"]["overall"]["mean_seconds"] / own["mean_seconds"]
     assert mean["reached"] is (mean["got"] >= 20)
     assert targets({"bare": modes["bare"]}) == []
+
+
+def test_ablations_stand_beside_what_is_shipped() -> None:
+    """With one part off in the run, the report says how many times more that costs."""
+    record = load_record(RECORDED)
+    assert "What each part is worth" not in markdown(record, rows_of(record))
+    other = [
+        {**exchange, "mode": "stepcache-no-adapt", "seconds": 2 * exchange["seconds"]}
+        for exchange in record["exchanges"]
+        if exchange["mode"] == "stepcache"
+    ]
+    record["exchanges"] += other
+    text = markdown(record, rows_of(record))
+    assert "What each part is worth" in text
+    assert any(
+        line.startswith("| without adapting |") and "| 2.0x |" in line for line in text.splitlines()
+    )

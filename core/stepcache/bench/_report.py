@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stepcache.bench._figures import PAPER_TABLE, Row, summary
-from stepcache.bench._modes import ABLATIONS, MODES
+from stepcache.bench._modes import MODES
 
 __all__ = ["TARGETS", "markdown", "targets"]
 
@@ -69,7 +69,7 @@ def markdown(record: Mapping[str, Any], rows: Sequence[Row]) -> str:
             "### Times and portions against bare",
             _ratios(modes),
         ]
-        ablations = [name for name in ABLATIONS if name in modes]
+        ablations = [n for n in modes if n.startswith("stepcache") and n != "stepcache-paper"]
         if len(ablations) > 1:
             parts += ["### What each part is worth", _worth(modes, ablations)]
         parts += ["### By seed", _by(modes, "by_seed"), "### By family", _by(modes, "by_family")]
