@@ -63,6 +63,25 @@ def test_the_llamaindex_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         Settings._llm = None
 
 
+def test_the_lines_for_one_call_run(tmp_path: Path) -> None:
+    """Each wish a call can have is one the model understands."""
+    from langchain_core.prompts import ChatPromptTemplate
+    from langchain_openai import ChatOpenAI
+
+    from langchain_stepcache import StepCacheChatModel
+    from stepcache.testing.endpoint import ScriptedEndpoint
+
+    with ScriptedEndpoint(lambda request: "The Elbe.") as endpoint:
+        llm = ChatOpenAI(base_url=endpoint.url, model="scripted", api_key="none")
+        model = StepCacheChatModel(llm=llm)
+        entry_id = model.invoke("Name a lake.").response_metadata["stepcache"]["entry_id"]
+        chain = ChatPromptTemplate.from_messages([("user", "Name a river.")]) | model
+        names = {"model": model, "chain": chain, "entry_id": entry_id}
+        exec(compile(PYTHON[3], "README.md", "exec"), names)
+        assert endpoint.calls == 5
+        assert model.engine.count() == 1
+
+
 def test_every_route_is_explained() -> None:
     """The table names each route there is, and no other."""
     from typing import get_args
