@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from stepcache.embedders._lexical import LexicalEmbedder
+    from stepcache.embedders._onnx import OnnxEmbedder
     from stepcache.embedders._sentence_transformer import SentenceTransformerEmbedder
 
-__all__ = ["LexicalEmbedder", "SentenceTransformerEmbedder"]
+__all__ = ["LexicalEmbedder", "OnnxEmbedder", "SentenceTransformerEmbedder"]
 
 _HOMES = {
     "LexicalEmbedder": "stepcache.embedders._lexical",
+    "OnnxEmbedder": "stepcache.embedders._onnx",
     "SentenceTransformerEmbedder": "stepcache.embedders._sentence_transformer",
 }
 
