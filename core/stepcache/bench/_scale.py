@@ -35,7 +35,7 @@ _HIT = 0.8
 _AT_ONCE = 2000
 _UPKEEP = 400
 _MAX_PROMPT = 1500
-_IN_A_FILE = 120_000
+_IN_A_FILE = 1_200_000
 """Larger sizes are measured in the index only: such a file has gigabytes."""
 
 

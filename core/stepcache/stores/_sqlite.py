@@ -32,6 +32,7 @@ from stepcache.stores._sqlite_keep import Keeper, Limits
 __all__ = ["SQLiteStore"]
 
 _SEARCH_ATTEMPTS = 4
+_FURTHER = 8
 _ROWS_AT_ONCE = 2048
 _DEAD_AT_ONCE = 256
 _ENTRIES_AT_ONCE = 256
@@ -146,15 +147,16 @@ class SQLiteStore:
                 block = self._caught_up(connection, scope, fingerprint, len(unit))
                 if block is None:
                     return ()
-                found = block.index.search(unit, limit)
-                matches, stale = self._confirm(connection, scope, fingerprint, found)
+                # Rows that are gone hide some that are there: look further each time.
+                found = block.index.search(unit, limit * _FURTHER**attempt)
+                matches, stale = self._confirm(connection, scope, fingerprint, found, limit)
                 if not stale:
                     break
-                # They hid entries further away, or were replaced since: forget them, and after
-                # that whatever else is gone, and look again.
                 for number in stale:
                     block.index.remove(number)
-                if attempt:
+                if len(matches) >= limit:
+                    break
+                if attempt == _SEARCH_ATTEMPTS - 2:
                     self._forget_gone(connection, scope, fingerprint, block)
         return matches
 
@@ -426,13 +428,16 @@ class SQLiteStore:
         scope: str,
         fingerprint: str,
         found: Sequence[tuple[int, float]],
+        limit: int,
     ) -> tuple[tuple[Match, ...], list[int]]:
-        """The found rows that are there, and the numbers of those that are not."""
+        """The first found rows that are there, and the numbers of those met that are not."""
         now = self._clock()
         place = (_bytes(scope), _bytes(fingerprint), now)
         matches: list[Match] = []
         stale: list[int] = []
         for number, similarity in found:
+            if len(matches) == limit:
+                break
             row = connection.execute(sql.GET_NUMBER, (number, *place)).fetchone()
             entry = None if row is None else self._read(row[1:], scope, now)
             if entry is None:
