@@ -10,46 +10,35 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
 
 from stepcache._types import Entry
-from stepcache.index import VectorIndex, unit_vector
+from stepcache.index import unit_vector
 from stepcache.protocols import Match, Vector
 from stepcache.stores import _sqlite_sql as sql
 from stepcache.stores._check import stamped
 from stepcache.stores._record import decode, encode
 from stepcache.stores._sqlite_file import Database
+from stepcache.stores._sqlite_index import Indexes, as_bytes
 from stepcache.stores._sqlite_keep import Keeper, Limits
 
 __all__ = ["SQLiteStore"]
 
 _SEARCH_ATTEMPTS = 4
 _FURTHER = 8
-_ROWS_AT_ONCE = 2048
 _DEAD_AT_ONCE = 256
 _ENTRIES_AT_ONCE = 256
-_UNIT_TOLERANCE = 1e-3
 _RECORDS_KNOWN = 1024
 _KNOWN_RECORD_BYTES = 8_192
 _PROLONGED = 0.05
 """Portion of its life an entry has lost before a use gives it back."""
-
-
-@dataclass(slots=True)
-class _Block:
-    """The index of one scope and fingerprint, with the last row it has seen."""
-
-    index: VectorIndex
-    seen: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class SQLiteStore:
@@ -73,7 +62,6 @@ class SQLiteStore:
 
     Attributes:
         blocking: True: calls wait for the disk and for other writers, up to 30 seconds.
-        unreadable: Rows this store met whose record or vector was damaged; each was a miss.
 
     Raises:
         ConfigurationError: The path or a limit cannot work; says why and what to do.
@@ -95,19 +83,24 @@ class SQLiteStore:
         self._keeper = Keeper(limits)
         self._sliding = sliding
         self._clock = clock
-        self.unreadable = 0
+        self._unreadable = 0
         # Reading a row is cheap, making an entry of it is not. Equal records are equal entries.
         self._decode_again = lru_cache(maxsize=_RECORDS_KNOWN)(decode)
         self._database = Database(path)
         if self._keeper.ranks:
             with self._database.lend() as connection:
                 connection.execute(sql.RANK_ALL)
-        self._forget_indexes()
+        self._indexes = Indexes(self._database, clock)
 
     @property
     def path(self) -> str:
         """The file, as an absolute path."""
         return self._database.path
+
+    @property
+    def unreadable(self) -> int:
+        """Rows met whose record or vector was damaged; each was a miss."""
+        return self._unreadable + self._indexes.damaged
 
     def get(self, scope: str, key: str, /) -> Entry | None:
         """The live entry whose exact or, failing that, canonical key is ``key``, or None.
@@ -116,7 +109,7 @@ class SQLiteStore:
             StoreError: The file failed, or the store is closed.
         """
         now = self._clock()
-        place = (_bytes(scope), _bytes(key), now)
+        place = (as_bytes(scope), as_bytes(key), now)
         with self._database.lend() as connection:
             for statement in (sql.GET_EXACT, sql.GET_CANONICAL):
                 rows = connection.execute(statement, place)
@@ -144,7 +137,7 @@ class SQLiteStore:
         matches: tuple[Match, ...] = ()
         with self._database.lend() as connection:
             for attempt in range(_SEARCH_ATTEMPTS):
-                block = self._caught_up(connection, scope, fingerprint, len(unit))
+                block = self._indexes.caught_up(connection, scope, fingerprint, len(unit))
                 if block is None:
                     return ()
                 # Rows that are gone hide some that are there: look further each time.
@@ -157,7 +150,7 @@ class SQLiteStore:
                 if len(matches) >= limit:
                     break
                 if attempt == _SEARCH_ATTEMPTS - 2:
-                    self._forget_gone(connection, scope, fingerprint, block)
+                    self._indexes.forget_gone(connection, scope, fingerprint, block)
         return matches
 
     def put(
@@ -179,11 +172,11 @@ class SQLiteStore:
         unit = None if vector is None else unit_vector(vector)
         record = encode(kept)
         row = (
-            _bytes(kept.scope),
-            _bytes(kept.exact_key),
-            None if kept.canonical_key is None else _bytes(kept.canonical_key),
-            _bytes(kept.id),
-            None if unit is None else _bytes(fingerprint),
+            as_bytes(kept.scope),
+            as_bytes(kept.exact_key),
+            None if kept.canonical_key is None else as_bytes(kept.canonical_key),
+            as_bytes(kept.id),
+            None if unit is None else as_bytes(fingerprint),
             kept.expires,
             crc32(record),
             record,
@@ -192,9 +185,9 @@ class SQLiteStore:
         size = len(record) + (0 if unit is None else unit.nbytes)
         self._keeper.check(size)
         with self._database.lend() as connection:
-            block = self._blocks.get((kept.scope, fingerprint))
+            block = self._indexes.known(kept.scope, fingerprint)
             if unit is not None and block is not None and block.index.dimension != len(unit):
-                block = self._caught_up(connection, kept.scope, fingerprint, len(unit))
+                block = self._indexes.caught_up(connection, kept.scope, fingerprint, len(unit))
                 unit_vector(unit, None if block is None else block.index.dimension)
             if connection.execute(sql.SOME_DEAD, (now,)).fetchone():
                 connection.execute(sql.DROP_EXPIRED, (now, _DEAD_AT_ONCE))
@@ -216,7 +209,7 @@ class SQLiteStore:
         with self._database.lend() as connection:
             self._drop_dead(connection)
             statement = "DELETE FROM entries WHERE entry_id = ?"
-            return connection.execute(statement, (_bytes(entry_id),)).rowcount > 0
+            return connection.execute(statement, (as_bytes(entry_id),)).rowcount > 0
 
     def clear(self, scope: str | None = None, /) -> int:
         """Forget a scope, or everything; returns how many live entries went.
@@ -229,7 +222,7 @@ class SQLiteStore:
             if scope is None:
                 return connection.execute("DELETE FROM entries").rowcount
             statement = "DELETE FROM entries WHERE scope = ?"
-            return connection.execute(statement, (_bytes(scope),)).rowcount
+            return connection.execute(statement, (as_bytes(scope),)).rowcount
 
     def invalidate(self) -> None:
         """Make every entry now in the file unservable at once, however many there are.
@@ -290,7 +283,7 @@ class SQLiteStore:
         """
         now = self._clock()
         statement: str = sql.COUNT if scope is None else sql.COUNT_SCOPE
-        values = (now,) if scope is None else (_bytes(scope), now, _bytes(scope))
+        values = (now,) if scope is None else (as_bytes(scope), now, as_bytes(scope))
         with self._database.lend() as connection:
             count: int = connection.execute(statement, values).fetchone()[0]
             return count
@@ -303,7 +296,7 @@ class SQLiteStore:
         """
         now = self._clock()
         with self._database.lend() as connection:
-            for scope, *row in connection.execute(sql.FIND, (_bytes(entry_id), now)):
+            for scope, *row in connection.execute(sql.FIND, (as_bytes(entry_id), now)):
                 entry = self._read((row[1], row[2]), _text(scope), now)
                 if entry is not None:
                     return entry
@@ -321,7 +314,7 @@ class SQLiteStore:
     def close(self) -> None:
         """Close every connection to the file. Further calls raise, except to close again."""
         self._database.close()
-        self._forget_indexes()
+        self._indexes.forget()
         self._decode_again.cache_clear()
 
     # --- rows ----------------------------------------------------------------------------------
@@ -334,7 +327,7 @@ class SQLiteStore:
             known = len(record) <= _KNOWN_RECORD_BYTES
             entry = self._decode_again(record) if known else decode(record)
         if entry is None or entry.scope != scope:
-            self.unreadable += 1
+            self._unreadable += 1
             return None
         return entry if entry.expires is None or entry.expires > now else None
 
@@ -361,67 +354,6 @@ class SQLiteStore:
             connection.execute(sql.DROP_EXPIRED, (now, -1))
             connection.execute(sql.DROP_INVALID, (-1,))
 
-    # --- indexes -------------------------------------------------------------------------------
-
-    def _forget_indexes(self) -> None:
-        self._blocks: dict[tuple[str, str], _Block] = {}
-        self._lock = threading.Lock()
-        # Last: until then other threads of a forked child know that they must do this too.
-        self._generation = self._database.generation
-
-    def _caught_up(
-        self, connection: sqlite3.Connection, scope: str, fingerprint: str, length: int
-    ) -> _Block | None:
-        """The index for vectors of a length, or the one that will refuse them, or None."""
-        for _ in range(2):
-            block = self._loaded(connection, scope, fingerprint)
-            if block is None or block.index.dimension == length:
-                return block
-            # All rows of the other dimension may be gone.
-            self._forget_gone(connection, scope, fingerprint, block)
-            if len(block.index):
-                return block
-            self._blocks.pop((scope, fingerprint), None)
-        return None
-
-    def _loaded(
-        self, connection: sqlite3.Connection, scope: str, fingerprint: str
-    ) -> _Block | None:
-        """The index of a scope and fingerprint with every row now in the file, or None."""
-        if self._generation != self._database.generation:
-            self._forget_indexes()
-        place = (_bytes(scope), _bytes(fingerprint))
-        with self._lock:
-            block = self._blocks.get((scope, fingerprint))
-            if block is None:
-                # What most rows have: one damaged row does not decide the dimension.
-                row = connection.execute(sql.LENGTHS, place).fetchone()
-                if row is None or not row[0] or row[0] % 4:
-                    return None
-                index = VectorIndex(row[0] // 4, expected=row[1])
-                block = self._blocks[scope, fingerprint] = _Block(index)
-        with block.lock:
-            rows = connection.execute(sql.BEYOND, (*place, self._clock(), block.seen))
-            while some := rows.fetchmany(_ROWS_AT_ONCE):
-                self._extend(block, some)
-        if not len(block.index):
-            # The next rows may have another dimension.
-            self._blocks.pop((scope, fingerprint), None)
-            return None
-        return block
-
-    def _extend(self, block: _Block, rows: Sequence[tuple[int, object]]) -> None:
-        size = 4 * block.index.dimension
-        whole = [(n, v) for n, v in rows if isinstance(v, bytes) and len(v) == size]
-        flat = np.frombuffer(b"".join([v for _, v in whole]), dtype="<f4")
-        vectors = flat.reshape(len(whole), block.index.dimension)
-        with np.errstate(all="ignore"):
-            squares = np.einsum("ij,ij->i", vectors, vectors)
-            sound = (np.abs(squares - 1.0) <= _UNIT_TOLERANCE) | (squares == 0.0)
-        block.index.extend([n for (n, _), good in zip(whole, sound) if good], vectors[sound])
-        self.unreadable += len(rows) - int(sound.sum())
-        block.seen = rows[-1][0]
-
     def _confirm(
         self,
         connection: sqlite3.Connection,
@@ -432,7 +364,7 @@ class SQLiteStore:
     ) -> tuple[tuple[Match, ...], list[int]]:
         """The first found rows that are there, and the numbers of those met that are not."""
         now = self._clock()
-        place = (_bytes(scope), _bytes(fingerprint), now)
+        place = (as_bytes(scope), as_bytes(fingerprint), now)
         matches: list[Match] = []
         stale: list[int] = []
         for number, similarity in found:
@@ -446,24 +378,9 @@ class SQLiteStore:
                 matches.append(Match(self._used(connection, row, entry, now), similarity))
         return tuple(matches), stale
 
-    def _forget_gone(
-        self, connection: sqlite3.Connection, scope: str, fingerprint: str, block: _Block
-    ) -> None:
-        place = (_bytes(scope), _bytes(fingerprint), self._clock())
-        with block.lock:
-            there = {number for (number,) in connection.execute(sql.NUMBERS, place)}
-            for number in block.index.numbers():
-                if number not in there:
-                    block.index.remove(number)
-
 
 def _text(value: object) -> str:
-    """What :func:`_bytes` was given; a text no scope is for anything else."""
+    """What :func:`as_bytes` was given; a text no scope is for anything else."""
     if not isinstance(value, bytes):
         return ""
     return value.decode("utf-8", "surrogatepass")
-
-
-def _bytes(text: str) -> bytes:
-    """A text as SQLite compares it: byte by byte, whatever it holds."""
-    return text.encode("utf-8", "surrogatepass")
