@@ -193,3 +193,12 @@ def test_hostile_texts_are_bounded(text: str) -> None:
     started = time.perf_counter()
     extract(text)
     assert time.perf_counter() - started < 2.0
+
+
+def test_a_key_that_occurs_twice_is_grammar_but_no_answer() -> None:
+    """The last one counts for a parser; an answer with two is refused, and so is a demand."""
+    text = '{"a": 1, "a": 2}'
+    assert parse_strict(text) == {"a": 2}
+    assert isinstance(extract(text), Refused)
+    with pytest.raises(ValueError, match="twice"):
+        parse_strict(text, unique=True)

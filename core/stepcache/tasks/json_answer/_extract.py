@@ -100,8 +100,12 @@ def extract(text: str) -> Found | Refused:
     return _within(text)
 
 
-def parse_strict(text: str) -> Any:
+def parse_strict(text: str, *, unique: bool = False) -> Any:
     """The value of a text that is one JSON document and nothing else (RFC 8259).
+
+    Args:
+        unique: Refuse an object that has a key twice. The grammar allows it and the last one
+            counts; in an answer or a demand, which of the two was meant is anyone's guess.
 
     Raises:
         ValueError: Anything else, with the reason.
@@ -109,7 +113,7 @@ def parse_strict(text: str) -> Any:
     if len(text) > _MAX_CHARS:
         raise ValueError(f"more than {_MAX_CHARS} characters")
     start = len(text) - len(text.lstrip(_SPACE))
-    decoded = _decode(text, start)
+    decoded = _decode(text, start, _DECODER if unique else _GRAMMAR)
     if isinstance(decoded, Refused):
         raise ValueError(decoded.reason)
     value, stop = decoded
@@ -192,11 +196,13 @@ def _found(text: str, value: Any, start: int, stop: int) -> Found:
     return Found(value, start, stop, outer_start, outer_stop, damage(text[start:stop]))
 
 
-def _decode(text: str, start: int) -> tuple[Any, int] | Refused:
+def _decode(
+    text: str, start: int, decoder: json.JSONDecoder | None = None
+) -> tuple[Any, int] | Refused:
     if not _shallow(text, start):
         return Refused("too-large", f"nested deeper than {_MAX_DEPTH} levels")
     try:
-        return _DECODER.raw_decode(text, start)
+        return (decoder or _DECODER).raw_decode(text, start)
     except _DuplicateKeyError as error:
         return Refused("duplicate-key", str(error))
     except (ValueError, RecursionError) as error:
@@ -247,6 +253,9 @@ def _number(digits: str) -> float | Decimal:
     return near if Decimal(repr(near)) == exact else exact
 
 
+_GRAMMAR = json.JSONDecoder(
+    parse_constant=_no_constant, parse_int=_integer, parse_float=_number, strict=True
+)
 _DECODER = json.JSONDecoder(
     object_pairs_hook=_pairs,
     parse_constant=_no_constant,

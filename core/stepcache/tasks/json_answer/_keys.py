@@ -154,7 +154,7 @@ def read_template(text: str, start: int) -> KeyList | None:
 def _schema(body: str) -> dict[str, Any] | None:
     """The template read as a JSON Schema, where it plainly is one."""
     try:
-        value = parse_strict(body)
+        value = parse_strict(body, unique=True)
     except ValueError:
         return None
     typed = value.get("type") in ("object", "array") and "$schema" not in value
