@@ -9,9 +9,11 @@ model as ever. Nothing that goes wrong in here reaches the user's call.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.caches import RETURN_VAL_TYPE, BaseCache
@@ -45,6 +47,9 @@ from stepcache import (
 
 __all__ = ["StepCache"]
 
+_LOOKED_INTO = ("n", "logprobs", "top_logprobs")
+"""Parameters the engine reads; all others only tell requests apart."""
+_MAX_REMEMBERED = 20_000
 _log = logging.getLogger("stepcache")
 
 
@@ -211,7 +216,8 @@ class StepCache(BaseCache):
 
     def _asked(self, prompt: str, llm_string: str) -> tuple[Request, ModelKey] | None:
         """The request behind the two strings; None when it is not ours to answer."""
-        key = parse_llm_string(llm_string)
+        side = _model_side(llm_string)
+        key = side.key
         messages = parse_prompt(prompt)
         if messages is None:
             if key.completion and not self.completions:
@@ -219,11 +225,10 @@ class StepCache(BaseCache):
             # Not a conversation: the strings themselves are the request, byte for byte.
             raw = Message(role="prompt", text=prompt)
             return Request(messages=(raw,), model=_sha(llm_string)), key
-        contract, params = contract_of(key.arguments)
-        if not key.exact:
-            contract = Contract(opaque=True)
-            params = {"llm_string": _sha(llm_string)}
-        return Request(messages=messages, model=key.model, params=params, contract=contract), key
+        request = Request(
+            messages=messages, model=side.model, params=side.params, contract=side.contract
+        )
+        return request, key
 
     def _backend(self, kind: type[Any], request: Request, key: ModelKey) -> Any:
         for bound in self._bound:
@@ -236,6 +241,43 @@ class StepCache(BaseCache):
                     kwargs=kwargs,
                 )
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelSide:
+    """All of a request that an ``llm_string`` tells."""
+
+    key: ModelKey
+    model: str
+    """Digest of everything that is identity and that no tier looks into."""
+    params: Mapping[str, Any]
+    contract: Contract
+
+
+def _model_side(llm_string: str) -> _ModelSide:
+    # An application has few models and asks them often; monstrous strings are not worth keeping.
+    if len(llm_string) > _MAX_REMEMBERED:
+        return _read_model_side(llm_string)
+    return _remembered_model_side(llm_string)
+
+
+def _read_model_side(llm_string: str) -> _ModelSide:
+    key = parse_llm_string(llm_string)
+    if not key.exact:
+        contract = Contract(opaque=True)
+        return _ModelSide(key=key, model=_sha(llm_string), params={}, contract=contract)
+    contract, params = contract_of(key.arguments)
+    looked_into = {name: params.pop(name) for name in _LOOKED_INTO if name in params}
+    try:
+        told = json.dumps([key.model, params], sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError):  # no JSON form, so no identity: the engine says so
+        return _ModelSide(
+            key=key, model=key.model, params={**params, **looked_into}, contract=contract
+        )
+    return _ModelSide(key=key, model=_sha(told), params=looked_into, contract=contract)
+
+
+_remembered_model_side = lru_cache(maxsize=256)(_read_model_side)
 
 
 def _same_model(registered: ModelKey, asked: ModelKey) -> bool:
