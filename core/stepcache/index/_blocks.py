@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -24,7 +25,9 @@ _PROBES = 64
 """Cells searched, measured: see ``benchmarks/results/scale.md``."""
 _CELLS_PER_ROOT = 2.0
 _SAMPLES_PER_CELL = 32
-_ROUNDS = 8
+_ROUNDS = 6
+_WORTH_A_THREAD = 1024
+"""Rows; finding their cells takes nearly all the time of adding them."""
 
 
 class Block(Protocol):
@@ -147,7 +150,21 @@ class CoarseBlock:
 
     def add(self, numbers: Sequence[int], rows: Vector, /) -> None:
         self._faiss.omp_set_num_threads(1)
-        self._file.add_with_ids(rows, np.asarray(numbers, dtype=np.int64))
+        ids = np.asarray(numbers, dtype=np.int64)
+        if len(ids) < _WORTH_A_THREAD:
+            self._file.add_with_ids(rows, ids)
+            return
+        # Threads of Python's, which end: a team of OpenMP's would not survive a fork.
+        half = len(ids) // 2
+        with ThreadPoolExecutor(1) as pool:
+            second = pool.submit(self._cells_of, rows[half:])
+            cells = np.concatenate([self._cells_of(rows[:half]), second.result()])
+        pointer = self._faiss.swig_ptr
+        self._file.add_core(len(ids), pointer(rows), pointer(ids), pointer(cells))
+
+    def _cells_of(self, rows: Vector) -> Any:
+        self._faiss.omp_set_num_threads(1)
+        return np.ascontiguousarray(self._centroids.assign(rows, 1).ravel(), dtype=np.int64)
 
     def remove(self, number: int, /) -> None:
         one = np.array([number], dtype=np.int64)

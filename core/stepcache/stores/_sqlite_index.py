@@ -84,7 +84,7 @@ class Indexes:
                 index = VectorIndex(row[0] // 4, expected=row[1])
                 block = self._blocks[scope, fingerprint] = IndexBlock(index)
         with block.lock:
-            rows = connection.execute(sql.BEYOND, (*place, self._clock(), block.seen))
+            rows = connection.execute(sql.BEYOND, (*place, block.seen, self._clock()))
             while some := rows.fetchmany(_ROWS_AT_ONCE):
                 self._extend(block, some)
         if not len(block.index):

@@ -17,9 +17,11 @@ FIND = (
     "SELECT scope, number, checksum, record FROM entries WHERE entry_id = ?"
     f" AND {_LIVE} ORDER BY number DESC"
 )
+# One lower bound: of two, SQLite seeks by the one it likes and walks to the other.
+_BEYOND = "number > max(?, (SELECT epoch FROM totals)) AND (expires IS NULL OR expires > ?)"
 ALL_ROWS = (
-    "SELECT number, scope, checksum, record, fingerprint, vector FROM entries WHERE number > ?"
-    f" AND {_LIVE} ORDER BY number LIMIT ?"
+    "SELECT number, scope, checksum, record, fingerprint, vector FROM entries"
+    f" WHERE {_BEYOND} ORDER BY number LIMIT ?"
 )
 GET_NUMBER = (
     "SELECT number, checksum, record FROM entries"
@@ -38,7 +40,7 @@ LENGTHS = (
 )
 BEYOND = (
     "SELECT number, vector FROM entries WHERE scope = ? AND fingerprint = ?"
-    f" AND {_LIVE} AND number > ? ORDER BY number"
+    f" AND {_BEYOND} ORDER BY number"
 )
 NUMBERS = f"SELECT number FROM entries WHERE scope = ? AND fingerprint = ? AND {_LIVE}"
 # All minus dead: the first reads an index only, the second a few rows.
