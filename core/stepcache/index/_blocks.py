@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Block", "CoarseBlock", "ExactBlock"]
 
-_PROBES = 64
-"""Cells searched, measured: see ``benchmarks/results/scale.md``."""
+_PROBES, _MORE_PROBES = 64, 256
+"""Cells searched, and cells searched for a query that is near to no centroid: such vectors lie in
+any cell by chance. Measured: see ``benchmarks/results/scale.md``."""
+_NEAR = 0.35
+"""Cosine with the nearest centroid."""
 _CELLS_PER_ROOT = 2.0
 _SAMPLES_PER_CELL = 32
 _ROUNDS = 6
@@ -133,7 +136,7 @@ class CoarseBlock:
         self._file.cp.max_points_per_centroid = _SAMPLES_PER_CELL
         self._file.train(np.ascontiguousarray(sample))
         self._file.set_direct_map_type(self._faiss.DirectMap.Hashtable)
-        self._file.nprobe = min(_PROBES, cells)
+        self._cells = cells
 
     @staticmethod
     def cells(size: int) -> int:
@@ -176,7 +179,16 @@ class CoarseBlock:
 
     def search(self, unit: Vector, limit: int, /) -> list[tuple[int, float]]:
         self._faiss.omp_set_num_threads(1)
-        cosines, found = self._file.search(unit[None], min(limit, len(self)))
+        query = unit[None]
+        near, cells = self._centroids.search(query, min(_MORE_PROBES, self._cells))
+        probes = min(_PROBES if near[0, 0] >= _NEAR else _MORE_PROBES, self._cells)
+        self._file.nprobe = probes
+        cosines, found = self._file.search_preassigned(
+            query,
+            min(limit, len(self)),
+            np.ascontiguousarray(cells[:, :probes]),
+            np.ascontiguousarray(near[:, :probes]),
+        )
         return [
             (number, cosine)
             for number, cosine in zip(found[0].tolist(), cosines[0].tolist())
