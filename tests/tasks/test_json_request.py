@@ -350,7 +350,9 @@ def test_what_a_colon_behind_the_keys_leads_to_is_data() -> None:
     task = JsonAnswerTask()
     one, other = (
         task.parse(
-            Request(messages=(Message(role="user", text=f"Return JSON with keys n, text: {given}"),))
+            Request(
+                messages=(Message(role="user", text=f"Return JSON with keys n, text: {given}"),)
+            )
         )
         for given in ("please give the answer", "the answer")
     )
