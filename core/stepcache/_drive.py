@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 from stepcache._effects import Effect, Embed, Flow, Generate, Get, Join, Put, Search, Settle
 from stepcache._errors import EmbedderError, UsageError
 from stepcache._flights import Flights, Lead
+from stepcache._leases import Leases, kept
 from stepcache._types import Outcome, Reply, Step
 from stepcache.protocols import Backend, Delta, Embedder, Store, StreamingBackend, Vector
 
@@ -49,11 +50,11 @@ class Ports:
 
 def drive(flow: Flow[T], ports: Ports) -> T:
     """Run a flow to its end, synchronously; works inside a running event loop too."""
-    lead = Lead(ports.flights)
+    lead, leases = Lead(ports.flights), Leases(ports.store, ports.max_wait)
     try:
         effect = next(flow)
         while True:
-            effect = _feed(flow, _fulfil(effect, ports, lead))
+            effect = _feed(flow, _fulfil(effect, ports, lead, leases))
     except StopIteration as stop:
         return cast("T", stop.value)
     except RuntimeError as error:
@@ -64,32 +65,34 @@ def drive(flow: Flow[T], ports: Ports) -> T:
     finally:
         flow.close()
         lead.release()
+        leases.release()
 
 
 async def adrive(flow: Flow[T], ports: Ports) -> T:
     """Run a flow to its end; ports may be synchronous or asynchronous."""
-    lead = Lead(ports.flights)
+    lead, leases = Lead(ports.flights), Leases(ports.store, ports.max_wait)
     try:
         effect = next(flow)
         while True:
-            effect = _feed(flow, await _afulfil(effect, ports, lead))
+            effect = _feed(flow, await _afulfil(effect, ports, lead, leases))
     except StopIteration as stop:
         return cast("T", stop.value)
     finally:
         flow.close()
         lead.release()
+        await leases.arelease()
 
 
 def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
     """Run a flow and yield its answer in pieces; closing it early keeps nothing."""
-    lead = Lead(ports.flights)
+    lead, leases = Lead(ports.flights), Leases(ports.store, ports.max_wait)
     live, shown = False, 0
     try:
         effect = next(flow)
         while True:
             backend = _streaming(effect, ports)
             if backend is None or not isinstance(effect, Generate):
-                effect = _feed(flow, _fulfil(effect, ports, lead))
+                effect = _feed(flow, _fulfil(effect, ports, lead, leases))
                 continue
             live = effect.watch is None
             reply: Reply | None = None
@@ -116,6 +119,7 @@ def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
     finally:
         flow.close()
         lead.release()
+        leases.release()
     if not live:
         yield from _beyond(outcome.steps, shown)
     yield outcome
@@ -123,14 +127,14 @@ def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
 
 async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
     """As :func:`stream`, asynchronously."""
-    lead = Lead(ports.flights)
+    lead, leases = Lead(ports.flights), Leases(ports.store, ports.max_wait)
     live, shown = False, 0
     try:
         effect = next(flow)
         while True:
             backend = _streaming(effect, ports)
             if backend is None or not isinstance(effect, Generate):
-                effect = _feed(flow, await _afulfil(effect, ports, lead))
+                effect = _feed(flow, await _afulfil(effect, ports, lead, leases))
                 continue
             live = effect.watch is None
             reply: Reply | None = None
@@ -157,6 +161,7 @@ async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
     finally:
         flow.close()
         lead.release()
+        await leases.arelease()
     if not live:
         for step in _beyond(outcome.steps, shown):
             yield step
@@ -172,24 +177,34 @@ def _feed(flow: Flow[Any], done: tuple[Any, Exception | None]) -> Effect:
     return flow.send(result) if error is None else flow.throw(error)
 
 
-def _fulfil(effect: Effect, ports: Ports, lead: Lead) -> tuple[Any, Exception | None]:
+def _fulfil(
+    effect: Effect, ports: Ports, lead: Lead, leases: Leases
+) -> tuple[Any, Exception | None]:
     try:
         if isinstance(effect, Join):
-            return lead.join(effect.key, ports.max_wait), None
-        result = refuse_awaitable(_port_name(effect), _call(effect, ports, lead))
+            outcome = lead.join(effect.key, ports.max_wait)
+            if lead.leads(effect.key):
+                leases.take(effect.key)
+            return outcome, None
+        result = refuse_awaitable(_port_name(effect), _call(effect, ports, lead, leases))
         return _finish(effect, result), None
     except Exception as error:  # noqa: BLE001 - the flow decides about any of them
         return None, error
 
 
-async def _afulfil(effect: Effect, ports: Ports, lead: Lead) -> tuple[Any, Exception | None]:
+async def _afulfil(
+    effect: Effect, ports: Ports, lead: Lead, leases: Leases
+) -> tuple[Any, Exception | None]:
     try:
         if isinstance(effect, Join):
-            return await lead.ajoin(effect.key, ports.max_wait), None
+            outcome = await lead.ajoin(effect.key, ports.max_wait)
+            if lead.leads(effect.key):
+                await leases.atake(effect.key)
+            return outcome, None
         if _blocks(effect, ports):
-            result = await asyncio.to_thread(_call, effect, ports, lead)
+            result = await asyncio.to_thread(_call, effect, ports, lead, leases)
         else:
-            result = _call(effect, ports, lead)
+            result = _call(effect, ports, lead, leases)
         if isawaitable(result):
             result = await result
         return _finish(effect, result), None
@@ -197,7 +212,7 @@ async def _afulfil(effect: Effect, ports: Ports, lead: Lead) -> tuple[Any, Excep
         return None, error
 
 
-def _call(effect: Effect, ports: Ports, lead: Lead) -> Any | Awaitable[Any]:
+def _call(effect: Effect, ports: Ports, lead: Lead, leases: Leases) -> Any | Awaitable[Any]:
     match effect:
         case Get(scope, key):
             return ports.store.get(scope, key)
@@ -205,6 +220,11 @@ def _call(effect: Effect, ports: Ports, lead: Lead) -> Any | Awaitable[Any]:
             return ports.embedder.embed(views)
         case Search(scope, vector, limit):
             return ports.store.search(scope, vector, ports.embedder.fingerprint, limit=limit)
+        case Put(entry, vector, ttl) if leases.held is not None:
+            key, token = leases.held
+            return cast("Any", ports.store).put_leased(
+                entry, vector, ports.embedder.fingerprint, key=key, token=token, ttl=ttl
+            )
         case Put(entry, vector, ttl):
             return ports.store.put(entry, vector, ports.embedder.fingerprint, ttl=ttl)
         case Generate(call, _):
@@ -220,7 +240,7 @@ def _call(effect: Effect, ports: Ports, lead: Lead) -> Any | Awaitable[Any]:
 
 def _finish(effect: Effect, result: Any) -> Any:
     if isinstance(effect, Put):
-        return True
+        return kept(result)
     if isinstance(effect, Embed):
         return _combined(result, len(effect.views))
     return result

@@ -64,6 +64,10 @@ class Lead:
             if outcome is not None:
                 return outcome
 
+    def leads(self, key: str) -> bool:
+        """Whether this driver leads, rather than having been let through or waited too long."""
+        return key in self._held_keys
+
     def settle(self, key: str, outcome: Outcome) -> None:
         """Hand an outcome to the followers."""
         if key in self._held_keys:

@@ -38,6 +38,7 @@ __all__ = [
     "BrowsableStore",
     "Delta",
     "Embedder",
+    "LeasingStore",
     "Listener",
     "Match",
     "Maybe",
@@ -136,6 +137,34 @@ class BrowsableStore(Protocol):
 
     def entries(self) -> Maybe[Iterable[Entry]]:
         """Every live entry once, in no order; one put or removed meanwhile may show or not."""
+
+
+@runtime_checkable
+class LeasingStore(Protocol):
+    """What a store may offer beside :class:`Store`, so that equal requests of several processes
+    share one model call."""
+
+    def acquire(self, key: str, seconds: float, /) -> Maybe[int | None]:
+        """A token, higher than any before, when nobody holds the key's lease; else None."""
+
+    def renew(self, key: str, token: int, seconds: float, /) -> Maybe[bool]:
+        """Prolong a lease, counted from now; False when it is somebody else's by now."""
+
+    def release(self, key: str, token: int, /) -> Maybe[bool]:
+        """Let go of a lease; False when it was somebody else's by now."""
+
+    def put_leased(
+        self,
+        entry: Entry,
+        vector: Vector | None,
+        fingerprint: str,
+        /,
+        *,
+        key: str,
+        token: int,
+        ttl: float | None = None,
+    ) -> Maybe[bool]:
+        """As ``put``; False, and nothing kept, when another token has been given for the key."""
 
 
 @runtime_checkable

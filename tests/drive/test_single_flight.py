@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from stepcache import Message, ModelCall, Outcome, Policy, Reply, Request, StepCacheEngine, Usage
+from stepcache.stores import MemoryStore
 
 PAID = Usage(calls=1, prompt_tokens=5, completion_tokens=7)
 
@@ -247,3 +248,24 @@ def test_separate_event_loops_may_share_an_engine() -> None:
         return outcomes[0].text
 
     assert asyncio.run(once()) == asyncio.run(once())
+
+
+class Leaseless(MemoryStore):
+    """A store whose leases are out of order in a way of their own."""
+
+    def acquire(self, *args: object) -> int:
+        """Fails."""
+        raise LookupError("no such table")
+
+    release = put_leased = acquire
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_broken_leases_cost_the_sharing_only(asynchronous: bool) -> None:
+    """Law 11: whatever a lease raises, the answer comes and is kept."""
+    backend = Slow()
+    backend.go.set()
+    engine = StepCacheEngine(store=Leaseless(), backend=backend)
+    for route in ("miss", "exact"):
+        outcome = asyncio.run(engine.aresolve(ask())) if asynchronous else engine.resolve(ask())
+        assert outcome.route == route
