@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,6 +25,6 @@ class TestAsyncPostgres(AsyncCacheTestSuite):
     """The asynchronous suite."""
 
     @pytest.fixture
-    async def cache(self, opened: Callable[..., Any]) -> AsyncIterator[BaseCache]:
+    async def cache(self, opened: Callable[..., Any]) -> BaseCache:
         """A cache in a schema of its own."""
-        yield StepCache(store=opened())
+        return StepCache(store=opened())
