@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import marshal
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 from stepcache._types import Constraints, Message, Request
@@ -21,6 +23,13 @@ __all__ = ["Identity", "canonical_json", "canonical_key", "digest", "identify"]
 
 _FORMAT = "stepcache/1"
 _MAX_DEPTH = 64
+
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False
+)
+_SCOPES_KNOWN = 1024
+_scopes: dict[bytes, str] = {}
+"""Scopes by a hash of all that is in them: of a host's calls, most differ by the last text only."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +52,7 @@ def canonical_json(value: Any) -> str:
     Raises:
         ValueError: A value without a JSON form (an object, NaN, a set), with its path.
     """
-    return json.dumps(
-        _plain(value, "$", 0), sort_keys=True, separators=(",", ":"), ensure_ascii=True
-    )
+    return _ENCODER.encode(_plain(value, "$", 0))
 
 
 def digest(*values: Any) -> str:
@@ -59,9 +66,27 @@ def identify(request: Request) -> Identity:
     Raises:
         ValueError: The request holds something without a JSON form, so it has no safe identity.
     """
+    known = _fingerprint(request)
+    scope = _scopes.get(known) if known is not None else None
+    if scope is None:
+        scope = _scope(request)
+        if known is not None:
+            if len(_scopes) >= _SCOPES_KNOWN:
+                _scopes.clear()
+            _scopes[known] = scope
+    if request.contract.schema is None:
+        # What canonical_json says of such a list, without walking it.
+        text = f'["{_FORMAT}","exact","{scope}",{encode_basestring_ascii(request.text)},null]'
+        return Identity(scope=scope, exact_key=hashlib.sha256(text.encode("ascii")).hexdigest())
+    return Identity(
+        scope=scope, exact_key=digest("exact", scope, request.text, request.contract.schema)
+    )
+
+
+def _scope(request: Request) -> str:
     earlier, closing = request.messages[:-1], request.messages[-1:]
     readable = bool(closing) and closing[0].role == "user"
-    scope = digest(
+    return digest(
         "scope",
         request.namespace,
         request.model,
@@ -74,8 +99,28 @@ def identify(request: Request) -> Identity:
         request.contract.response_format,
         request.task,
     )
-    exact_key = digest("exact", scope, request.text, request.contract.schema)
-    return Identity(scope=scope, exact_key=exact_key)
+
+
+def _fingerprint(request: Request) -> bytes | None:
+    """A hash of exactly what the scope is of, types told apart; None where it is of no plain
+    values. Equal scopes may have several (key order, 0 and 0.0), different ones never share one."""
+    closing = request.messages[-1:]
+    contract = request.contract
+    parts: Any = (
+        request.namespace,
+        request.model,
+        dict(request.params),
+        [(m.role, m.text, dict(m.extra)) for m in request.messages[:-1]],
+        [(m.role, None if m.role == "user" else m.text, dict(m.extra)) for m in closing],
+        contract.tools,
+        contract.tool_choice,
+        contract.response_format,
+        request.task,
+    )
+    try:
+        return hashlib.sha256(marshal.dumps(parts, 2)).digest()
+    except ValueError:  # something marshal does not take, a mapping of another kind for one
+        return None
 
 
 def canonical_key(scope: str, constraints: Constraints, residue: tuple[str, ...]) -> str:

@@ -34,6 +34,9 @@ from stepcache.protocols import (
 __all__ = ["StepCacheEngine", "default_tasks"]
 
 T = TypeVar("T")
+
+_NO_WISHES = Control()
+"""Of a call that says nothing; making one checks every field."""
 _Upkeep: TypeAlias = Generator[Any, Any, T]
 """Upkeep as a generator that yields what the store answers and is sent the answer itself."""
 
@@ -373,7 +376,7 @@ class StepCacheEngine:
     def _taken(self, request: Request, control: Control | None) -> tuple[Request, Control]:
         if not isinstance(request, Request):
             raise UsageError(f"got {type(request).__name__}: pass a stepcache.Request")
-        control = control if control is not None else Control()
+        control = control if control is not None else _NO_WISHES
         namespace = control.namespace
         if namespace is None:
             namespace = request.namespace or self.namespace

@@ -131,3 +131,24 @@ def test_keys_survive_the_process() -> None:
 def test_any_text_has_a_key(text: str) -> None:
     """Lone surrogates and NUL bytes included."""
     assert identify(ask(messages=(Message(role="user", text=text + "\ud800\0"),))).exact_key
+
+
+@given(st.text(), st.dictionaries(st.text(max_size=5), JSON, max_size=3))
+def test_remembered_scopes_are_the_same_scopes(text: str, params: dict[str, Any]) -> None:
+    """Asked first, asked again and asked with other values in between: one request, one identity."""
+    from stepcache import _identity
+
+    def request() -> Request:
+        return ask(messages=(Message(role="user", text=text),), params=dict(params))
+
+    _identity._scopes.clear()
+    first = identify(request())
+    assert identify(ask(params={**params, "other": 1})).scope != first.scope
+    assert identify(request()) == first
+    assert first.exact_key == digest("exact", first.scope, text, None)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), ("1", 1), (None, "null")])
+def test_remembered_scopes_tell_types_apart(one: Any, other: Any) -> None:
+    """What Python calls equal is not always one value."""
+    assert identify(ask(params={"x": one})).scope != identify(ask(params={"x": other})).scope
