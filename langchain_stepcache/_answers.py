@@ -19,11 +19,12 @@ from langchain_stepcache._tools import numbered_ids, renewed_ids, why_not_callab
 from stepcache import Outcome, Reply, Usage
 
 __all__ = [
-    "calls_in",
     "generations_record",
     "message_from",
+    "record_of",
     "reply_from",
     "restored_generations",
+    "uncallable",
     "usage_metadata",
 ]
 
@@ -90,8 +91,13 @@ def reply_from(
     )
 
 
+def record_of(outcome: Outcome) -> dict[str, Any]:
+    """The stored record of an outcome's answer; empty where there is none that can be read."""
+    return _loaded(outcome.message) or {}
+
+
 def message_from(
-    outcome: Outcome, *, parsed: bool = False
+    outcome: Outcome, *, parsed: bool = False, record: Mapping[str, Any] | None = None
 ) -> tuple[AIMessage, dict[str, Any] | None]:
     """A fresh message for an outcome, without an id, and its generation info.
 
@@ -100,16 +106,17 @@ def message_from(
 
     Args:
         parsed: Whether the caller's parser looks for the parsed answer beside its text.
+        record: The outcome's record, where the caller has read it already.
     """
-    record = _record(outcome.message, "chat") or {}
-    return _restored(record, outcome.text, outcome, parsed=parsed)
+    record = record_of(outcome) if record is None else record
+    chat = record if record.get("kind") == "chat" else {}
+    return _restored(chat, outcome.text, outcome, parsed=parsed)
 
 
-def calls_in(outcome: Outcome) -> list[Any]:
-    """The tool calls an outcome's answer makes."""
-    record = _record(outcome.message, "chat") or {}
-    calls = record.get("tool_calls")
-    return calls if isinstance(calls, list) else []
+def uncallable(record: Mapping[str, Any], tools: Sequence[Any]) -> bool:
+    """Whether a stored answer calls what is not offered: storage is not believed."""
+    calls = record.get("tool_calls") if record.get("kind") == "chat" else None
+    return isinstance(calls, list) and bool(calls) and why_not_callable(calls, tools) is not None
 
 
 def _restored(
@@ -157,17 +164,16 @@ def generations_record(generations: Sequence[Generation]) -> str | None:
     for generation in generations:
         if isinstance(generation, ChatGeneration):
             reply = reply_from(generation)
-            items.append({"text": reply.text, "chat": _record(reply.message, "chat")})
+            items.append({"text": reply.text, "chat": _loaded(reply.message)})
         else:
             info = generation.generation_info
             items.append({"text": generation.text, "generation_info": info})
     return _dumped({"v": _VERSION, "kind": "generations", "items": items})
 
 
-def restored_generations(outcome: Outcome) -> list[Generation] | None:
-    """What :func:`generations_record` was given; None when the outcome holds something else."""
-    record = _record(outcome.message, "generations")
-    if record is None:
+def restored_generations(record: Mapping[str, Any], outcome: Outcome) -> list[Generation] | None:
+    """What :func:`generations_record` was given; None when the record is of something else."""
+    if record.get("kind") != "generations":
         return None
     restored: list[Generation] = []
     for item in record["items"]:
@@ -265,13 +271,11 @@ def _dumped(value: Any) -> str | None:
         return None
 
 
-def _record(message: str | None, kind: str) -> dict[str, Any] | None:
+def _loaded(message: str | None) -> dict[str, Any] | None:
     if message is None:
         return None
     try:
         record = json.loads(message)
     except (ValueError, RecursionError):
         return None
-    if isinstance(record, dict) and record.get("v") == _VERSION and record.get("kind") == kind:
-        return record
-    return None
+    return record if isinstance(record, dict) and record.get("v") == _VERSION else None

@@ -21,17 +21,17 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.outputs import ChatGeneration, Generation
 
 from langchain_stepcache._answers import (
-    calls_in,
     generations_record,
     message_from,
+    record_of,
     reply_from,
     restored_generations,
+    uncallable,
 )
 from langchain_stepcache._control import configured
 from langchain_stepcache._llm_string import ModelKey, parse_llm_string, parse_prompt
 from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
 from langchain_stepcache._requests import contract_of, from_neutral
-from langchain_stepcache._tools import why_not_callable
 from stepcache import (
     ConfigurationError,
     Contract,
@@ -310,16 +310,16 @@ def _tools(key: ModelKey) -> Sequence[Any]:
 def _generations(outcome: Outcome, key: ModelKey) -> list[Generation] | None:
     if not outcome.served:
         return None
-    calls = calls_in(outcome)
-    if calls and why_not_callable(calls, _tools(key)) is not None:
-        return None  # storage is not believed
-    several = restored_generations(outcome)
+    record = record_of(outcome)
+    if uncallable(record, _tools(key)):
+        return None
+    several = restored_generations(record, outcome)
     if several is not None:
         return several or None
     # A class shows as its repr: its caller's parser looks for an object beside the text.
     wanted = key.arguments.get("response_format")
     parsed = isinstance(wanted, str) and wanted.startswith("< class")
-    message, info = message_from(outcome, parsed=parsed)
+    message, info = message_from(outcome, parsed=parsed, record=record)
     return [ChatGeneration(message=message, generation_info=info)]
 
 

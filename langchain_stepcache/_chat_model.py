@@ -21,12 +21,11 @@ from langchain_core.runnables import (
 )
 from pydantic import Field, SerializeAsAny, model_validator
 
-from langchain_stepcache._answers import calls_in, message_from, usage_metadata
+from langchain_stepcache._answers import message_from, record_of, uncallable, usage_metadata
 from langchain_stepcache._chunks import Chunks
 from langchain_stepcache._control import noted, taken
 from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
 from langchain_stepcache._requests import contract_of, identity_of, neutral_messages
-from langchain_stepcache._tools import why_not_callable
 from stepcache import Control, Outcome, Policy, Request, StepCacheEngine
 
 __all__ = ["StepCacheChatModel"]
@@ -397,9 +396,8 @@ def _wants_parsed(kwargs: dict[str, Any]) -> bool:
 
 
 def _uncallable(outcome: Outcome, request: Request) -> bool:
-    """Whether a stored answer calls what this request does not offer: storage is not believed."""
-    calls = calls_in(outcome)
-    return bool(calls) and why_not_callable(calls, request.contract.tools) is not None
+    """Whether a stored answer calls what this request does not offer."""
+    return uncallable(record_of(outcome), request.contract.tools)
 
 
 def _is_own(outcome: Outcome, result: ChatResult) -> bool:

@@ -9,8 +9,7 @@ from typing import Any, cast
 from langchain_core.messages import AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from langchain_stepcache._answers import calls_in, message_from
-from langchain_stepcache._tools import why_not_callable
+from langchain_stepcache._answers import message_from, record_of, uncallable
 from stepcache import Outcome, Request, Step
 from stepcache.protocols import Delta
 
@@ -57,13 +56,13 @@ class Chunks:
             self.done = True
             return
         steps, self._steps = self._steps, []
-        calls = calls_in(outcome)
-        if outcome.route == "exact" and calls and why_not_callable(calls, self._tools):
+        record = record_of(outcome)
+        if outcome.route == "exact" and uncallable(record, self._tools):
             return
         for step in steps:
             yield ChatGenerationChunk(message=AIMessageChunk(content=step.text))
         self.done = True
-        message, info = message_from(outcome, parsed=self._parsed)
+        message, info = message_from(outcome, parsed=self._parsed, record=record)
         more = message.tool_calls or message.content != outcome.text
         pieces = [
             {
