@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -15,8 +16,9 @@ from langchain_core.outputs import ChatGeneration, Generation
 from pydantic import BaseModel
 
 from langchain_stepcache._requests import plain_text
-from langchain_stepcache._tools import numbered_ids, renewed_ids, why_not_callable
+from langchain_stepcache._sound import UNREADABLE, is_sound
 from stepcache import Outcome, Reply, Usage
+from stepcache.tool_calls import numbered_ids, renewed_ids, why_not_callable
 
 __all__ = [
     "generations_record",
@@ -33,6 +35,9 @@ _THOUGHTS = frozenset(("reasoning", "thinking", "redacted_thinking"))
 # Kept of an answer beside its text: what its reader can see. Ids, times and token counts of the
 # call that made it belong to that call.
 _KEPT_ADDITIONAL = ("refusal", "reasoning_content", "function_call", "parsed", "audio")
+_SELDOM = ("name", "tool_calls", "invalid_tool_calls")
+_FIELDS = ("additional_kwargs", "response_metadata", "generation_info")
+_LONGEST_REMEMBERED = 4_096
 _DROPPED_METADATA = frozenset({"id", "token_usage", "usage", "logprobs", "created", "headers"})
 
 
@@ -92,8 +97,14 @@ def reply_from(
 
 
 def record_of(outcome: Outcome) -> dict[str, Any]:
-    """The stored record of an outcome's answer; empty where there is none that can be read."""
-    return _loaded(outcome.message) or {}
+    """The stored record of an outcome's answer; empty where there is none that can be read, and
+    ``unreadable`` where without it there is no answer."""
+    message = outcome.message
+    short = message is not None and len(message) <= _LONGEST_REMEMBERED
+    record = (_flat(message) if short and message is not None else None) or _sound(message)
+    if record is not None:
+        return record
+    return {} if outcome.text else {"kind": UNREADABLE}
 
 
 def message_from(
@@ -114,7 +125,10 @@ def message_from(
 
 
 def uncallable(record: Mapping[str, Any], tools: Sequence[Any]) -> bool:
-    """Whether a stored answer calls what is not offered: storage is not believed."""
+    """Whether a stored answer calls what is not offered, or cannot be read: storage is not
+    believed."""
+    if record.get("kind") == UNREADABLE:
+        return True
     calls = record.get("tool_calls") if record.get("kind") == "chat" else None
     return isinstance(calls, list) and bool(calls) and why_not_callable(calls, tools) is not None
 
@@ -127,22 +141,23 @@ def _restored(
     if parsed or "parsed" in additional:
         # From the text itself: a patch changed it, and field aliases are only in it.
         additional["parsed"] = _parsed(text)
-    content: Any = record.get("content")
+    # Beside a text there is no other content: the text is what was proven.
+    content: Any = None if text else record.get("content")
     if content is None:
         content = [{"type": "text", "text": text}] if record.get("blocks") else text
+    said = {name: record[name] for name in _SELDOM if record.get(name)}
     message = AIMessage(
         content=content,
-        name=record.get("name"),
-        tool_calls=record.get("tool_calls") or [],
-        invalid_tool_calls=record.get("invalid_tool_calls") or [],
         additional_kwargs=additional,
         response_metadata={
             **(record.get("response_metadata") or {}),
             "stepcache": outcome.summary(),
         },
         usage_metadata=usage_metadata(outcome.spent),
+        **said,
     )
-    return message, record.get("generation_info") or None
+    info = record.get("generation_info")
+    return message, dict(info) if info else None
 
 
 def usage_metadata(usage: Usage) -> Any:
@@ -269,6 +284,24 @@ def _dumped(value: Any) -> str | None:
         return json.dumps(value, ensure_ascii=True, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         return None
+
+
+def _sound(message: str | None) -> dict[str, Any] | None:
+    record = _loaded(message)
+    return record if record is not None and is_sound(record) else None
+
+
+@lru_cache(maxsize=512)
+def _flat(message: str) -> dict[str, Any] | None:
+    """A record of an answer that is text and no more, so that all messages made of it may share
+    what is in it; None for any other. Of such, those of one model are nearly all alike."""
+    record = _sound(message)
+    if record is None or record.get("kind") != "chat":
+        return None
+    values = [value for name in _FIELDS for value in (record.get(name) or {}).values()]
+    calls = record.get("tool_calls") or record.get("invalid_tool_calls")
+    nested = any(isinstance(value, (dict, list)) for value in (record.get("content"), *values))
+    return None if calls or nested else record
 
 
 def _loaded(message: str | None) -> dict[str, Any] | None:

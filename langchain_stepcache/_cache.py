@@ -32,11 +32,13 @@ from langchain_stepcache._control import configured
 from langchain_stepcache._llm_string import ModelKey, parse_llm_string, parse_prompt
 from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
 from langchain_stepcache._requests import contract_of, from_neutral
+from langchain_stepcache._upkeep import Upkeep
 from stepcache import (
     ConfigurationError,
     Contract,
     Control,
     Message,
+    NamespaceRequired,
     Outcome,
     Policy,
     Reply,
@@ -44,12 +46,14 @@ from stepcache import (
     StepCacheEngine,
     Usage,
 )
+from stepcache.protocols import Listener
 
 __all__ = ["StepCache"]
 
 _LOOKED_INTO = ("n", "logprobs", "top_logprobs")
 """Parameters the engine reads; all others only tell requests apart."""
 _MAX_REMEMBERED = 20_000
+_REQUESTS = 256
 _log = logging.getLogger("stepcache")
 
 
@@ -61,7 +65,7 @@ class _Bound:
     key: ModelKey
 
 
-class StepCache(BaseCache):
+class StepCache(Upkeep, BaseCache):
     """Step-level reuse for ``set_llm_cache``, or for one model's ``cache=``.
 
     Args:
@@ -72,6 +76,7 @@ class StepCache(BaseCache):
         tasks: Families of answers; None takes JSON, linear equations and text.
         policy: Every knob of the engine.
         ttl: Seconds an answer may be served.
+        listeners: Told of every answer; see :mod:`stepcache.telemetry`.
         model: A chat model that may be asked for the missing part of its own answers; see
             :meth:`register`.
         completions: Serve text-completion models (``BaseLLM``) too. Off by default, because
@@ -95,6 +100,7 @@ class StepCache(BaseCache):
         tasks: Sequence[Any] | None = None,
         policy: Policy | None = None,
         ttl: float | None = None,
+        listeners: Sequence[Listener] = (),
         model: BaseChatModel | None = None,
         completions: bool = False,
         engine: StepCacheEngine | None = None,
@@ -106,9 +112,13 @@ class StepCache(BaseCache):
             tasks=tasks,
             policy=policy,
             ttl=ttl,
+            listeners=listeners,
         )
         self.completions = completions
         self._bound: list[_Bound] = []
+        # Not where tenants are apart: one could tell by the time what another has asked.
+        apart = self.engine.policy.require_namespace
+        self._remembered = lru_cache(maxsize=0 if apart else _REQUESTS)(_read_request)
         if model is not None:
             self.register(model)
 
@@ -145,6 +155,8 @@ class StepCache(BaseCache):
             control = Control.of(configured())
             outcome = self.engine.lookup(request, backend=backend, control=control)
             return _generations(outcome, key)
+        except NamespaceRequired:
+            raise
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("look-up failed; the model is asked instead", exc_info=True)
             return None
@@ -159,6 +171,8 @@ class StepCache(BaseCache):
             control = Control.of(configured())
             outcome = await self.engine.alookup(request, backend=backend, control=control)
             return _generations(outcome, key)
+        except NamespaceRequired:
+            raise
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("look-up failed; the model is asked instead", exc_info=True)
             return None
@@ -170,6 +184,8 @@ class StepCache(BaseCache):
                 request, key = asked
                 control = Control.of(configured())
                 self.engine.admit(request, _reply(return_val, key), control=control)
+        except NamespaceRequired:
+            raise
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("keeping an answer failed; the answer itself is unharmed", exc_info=True)
 
@@ -180,6 +196,8 @@ class StepCache(BaseCache):
                 request, key = asked
                 control = Control.of(configured())
                 await self.engine.aadmit(request, _reply(return_val, key), control=control)
+        except NamespaceRequired:
+            raise
         except Exception:  # noqa: BLE001 - law 11: a cache fault is never the user's
             _log.warning("keeping an answer failed; the answer itself is unharmed", exc_info=True)
 
@@ -191,44 +209,13 @@ class StepCache(BaseCache):
         """As :meth:`clear`."""
         await self.engine.aclear()
 
-    def forget(
-        self,
-        entry_id: str | None = None,
-        *,
-        tag: str | None = None,
-        namespace: str | None = None,
-    ) -> int:
-        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
-
-        On an asynchronous store, use ``engine.aforget``.
-        """
-        return self.engine.forget(entry_id, tag=tag, namespace=namespace)
-
-    def report_bad(self, entry_id: str) -> bool:
-        """Remove an entry whose answer was bad, and keep that answer from coming back.
-
-        Args:
-            entry_id: ``response_metadata["stepcache"]["entry_id"]`` of the bad message.
-        """
-        return self.engine.report_bad(entry_id)
-
     # --- inside --------------------------------------------------------------------------------
 
     def _asked(self, prompt: str, llm_string: str) -> tuple[Request, ModelKey] | None:
         """The request behind the two strings; None when it is not ours to answer."""
-        side = _model_side(llm_string)
-        key = side.key
-        messages = parse_prompt(prompt)
-        if messages is None:
-            if key.completion and not self.completions:
-                return None
-            # Not a conversation: the strings themselves are the request, byte for byte.
-            raw = Message(role="prompt", text=prompt)
-            return Request(messages=(raw,), model=_sha(llm_string)), key
-        request = Request(
-            messages=messages, model=side.model, params=side.params, contract=side.contract
-        )
-        return request, key
+        short = len(prompt) + len(llm_string) <= _MAX_REMEMBERED
+        read = self._remembered if short else _read_request
+        return read(prompt, llm_string, self.completions)
 
     def _backend(self, kind: type[Any], request: Request, key: ModelKey) -> Any:
         for bound in self._bound:
@@ -241,6 +228,24 @@ class StepCache(BaseCache):
                     kwargs=kwargs,
                 )
         return None
+
+
+def _read_request(
+    prompt: str, llm_string: str, completions: bool
+) -> tuple[Request, ModelKey] | None:
+    side = _model_side(llm_string)
+    key = side.key
+    messages = parse_prompt(prompt)
+    if messages is None:
+        if key.completion and not completions:
+            return None
+        # Not a conversation: the strings themselves are the request, byte for byte.
+        raw = Message(role="prompt", text=prompt)
+        return Request(messages=(raw,), model=_sha(llm_string)), key
+    request = Request(
+        messages=messages, model=side.model, params=side.params, contract=side.contract
+    )
+    return request, key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

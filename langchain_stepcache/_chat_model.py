@@ -26,6 +26,8 @@ from langchain_stepcache._chunks import Chunks
 from langchain_stepcache._control import noted, taken
 from langchain_stepcache._ports import AsyncChatModelBackend, ChatModelBackend
 from langchain_stepcache._requests import contract_of, identity_of, neutral_messages
+from langchain_stepcache._tracing import Traced, traced
+from langchain_stepcache._upkeep import Upkeep
 from stepcache import Control, Outcome, Policy, Request, StepCacheEngine
 
 __all__ = ["StepCacheChatModel"]
@@ -33,7 +35,7 @@ __all__ = ["StepCacheChatModel"]
 _INHERITED = ("output_version", "callbacks", "tags", "metadata", "disable_streaming")
 
 
-class StepCacheChatModel(BaseChatModel):
+class StepCacheChatModel(Upkeep, BaseChatModel):
     """A chat model that answers from verified steps and asks the wrapped model for the rest.
 
     Takes part in chains like any chat model: ``invoke``, ``batch``, ``stream`` and their
@@ -48,6 +50,7 @@ class StepCacheChatModel(BaseChatModel):
         tasks: Families of answers; None takes JSON, linear equations and text.
         policy: Every knob of the engine.
         ttl: Seconds an answer may be served.
+        listeners: Told of every answer; see :mod:`stepcache.telemetry`.
         prefill: True when the endpoint continues a closing assistant message (llama.cpp does):
             a patch then goes on from the verified text itself.
         constrain: True when the endpoint takes ``response_format`` with a JSON schema: a missing
@@ -74,6 +77,7 @@ class StepCacheChatModel(BaseChatModel):
     tasks: Any = Field(default=None, exclude=True, repr=False)
     policy: Policy | None = Field(default=None, exclude=True, repr=False)
     ttl: float | None = Field(default=None, exclude=True)
+    listeners: Any = Field(default=(), exclude=True, repr=False)
     prefill: bool = False
     constrain: bool = False
     stream_unverified: bool = False
@@ -116,6 +120,7 @@ class StepCacheChatModel(BaseChatModel):
                 tasks=self.tasks,
                 policy=self.policy,
                 ttl=self.ttl,
+                listeners=self.listeners,
             )
         return self
 
@@ -212,7 +217,10 @@ class StepCacheChatModel(BaseChatModel):
         stop: list[str] | None = None,
         **kwargs: Any,
     ) -> Iterator[AIMessageChunk]:
-        yield from super().stream(input, config, stop=stop, **noted(config, kwargs))
+        config, run = traced(config, self.callbacks)
+        for chunk in super().stream(input, config, stop=stop, **noted(config, kwargs)):
+            run.tell(chunk.response_metadata.get("stepcache"))
+            yield chunk
 
     async def astream(
         self,
@@ -222,9 +230,11 @@ class StepCacheChatModel(BaseChatModel):
         stop: list[str] | None = None,
         **kwargs: Any,
     ) -> AsyncIterator[AIMessageChunk]:
+        config, run = traced(config, self.callbacks, asynchronous=True)
         chunks = super().astream(input, config, stop=stop, **noted(config, kwargs))
         try:
             async for chunk in chunks:
+                run.tell(chunk.response_metadata.get("stepcache"))
                 yield chunk
         finally:
             await cast("Any", chunks).aclose()
@@ -250,27 +260,6 @@ class StepCacheChatModel(BaseChatModel):
             kwargs = noted(config, kwargs)
         return super().astream_events(input, config, **kwargs)
 
-    def forget(
-        self,
-        entry_id: str | None = None,
-        *,
-        tag: str | None = None,
-        namespace: str | None = None,
-    ) -> int:
-        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
-
-        On an asynchronous store, use ``engine.aforget``.
-        """
-        return int(self.engine.forget(entry_id, tag=tag, namespace=namespace))
-
-    def report_bad(self, entry_id: str) -> bool:
-        """Remove an entry whose answer was bad, and keep that answer from coming back.
-
-        Args:
-            entry_id: ``response_metadata["stepcache"]["entry_id"]`` of the bad message.
-        """
-        return bool(self.engine.report_bad(entry_id))
-
     # --- answering -----------------------------------------------------------------------------
 
     def _generate(
@@ -286,6 +275,7 @@ class StepCacheChatModel(BaseChatModel):
         if backend.result is None and _uncallable(outcome, request):
             refresh = replace(control, refresh=True)
             outcome = self.engine.resolve(request, backend=backend, control=refresh)
+        Traced.of(run_manager).tell(outcome.summary())
         return _answered(outcome, backend.result, _wants_parsed(kwargs))
 
     async def _agenerate(
@@ -301,6 +291,7 @@ class StepCacheChatModel(BaseChatModel):
         if backend.result is None and _uncallable(outcome, request):
             refresh = replace(control, refresh=True)
             outcome = await self.engine.aresolve(request, backend=backend, control=refresh)
+        Traced.of(run_manager).tell(outcome.summary())
         return _answered(outcome, backend.result, _wants_parsed(kwargs))
 
     def _stream(

@@ -50,8 +50,10 @@ def parse_prompt(prompt: str) -> tuple[Message, ...] | None:
         return None
     if not isinstance(data, list) or not data or not all(map(_is_constructor, data)):
         return None
+    if _ESCAPE in prompt:
+        data = _unescaped(data)
     numbers: dict[str, int] = {}
-    return tuple(_message(item["kwargs"], numbers) for item in data)
+    return tuple([_message(item["kwargs"], numbers) for item in data])
 
 
 def parse_llm_string(llm_string: str) -> ModelKey:
@@ -85,7 +87,6 @@ def _is_constructor(item: Any) -> bool:
 
 
 def _message(kwargs: Mapping[str, Any], numbers: dict[str, int]) -> Message:
-    kwargs = _unescaped(kwargs)
     calls = kwargs.get("tool_calls")
     return neutral_message(
         kind=str(kwargs.get("type", "")),

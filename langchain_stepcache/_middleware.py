@@ -14,12 +14,14 @@ except ImportError as error:
 from langchain_core.language_models import BaseChatModel
 
 from langchain_stepcache._chat_model import StepCacheChatModel
+from langchain_stepcache._upkeep import Upkeep
 from stepcache import Policy, StepCacheEngine
+from stepcache.protocols import Listener
 
 __all__ = ["StepCacheMiddleware"]
 
 
-class StepCacheMiddleware(AgentMiddleware):
+class StepCacheMiddleware(Upkeep, AgentMiddleware):
     """Answers an agent's model calls from verified steps, and asks its model for the rest.
 
     Each call goes on to the agent with its model wrapped, by ``request.override``: tools are bound,
@@ -37,6 +39,7 @@ class StepCacheMiddleware(AgentMiddleware):
         tasks: Families of answers; None takes JSON, linear equations and text.
         policy: Every knob of the engine.
         ttl: Seconds an answer may be served.
+        listeners: Told of every answer; see :mod:`stepcache.telemetry`.
         prefill: As for ``StepCacheChatModel``.
         constrain: As for ``StepCacheChatModel``.
         engine: A ready engine, to share one; the engine's arguments above are then not used.
@@ -57,6 +60,7 @@ class StepCacheMiddleware(AgentMiddleware):
         tasks: Sequence[Any] | None = None,
         policy: Policy | None = None,
         ttl: float | None = None,
+        listeners: Sequence[Listener] = (),
         prefill: bool = False,
         constrain: bool = False,
         engine: StepCacheEngine | None = None,
@@ -69,6 +73,7 @@ class StepCacheMiddleware(AgentMiddleware):
             tasks=tasks,
             policy=policy,
             ttl=ttl,
+            listeners=listeners,
         )
         self.prefill = prefill
         self.constrain = constrain
@@ -86,27 +91,6 @@ class StepCacheMiddleware(AgentMiddleware):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         return await handler(self._wrapped(request))
-
-    def forget(
-        self,
-        entry_id: str | None = None,
-        *,
-        tag: str | None = None,
-        namespace: str | None = None,
-    ) -> int:
-        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
-
-        On an asynchronous store, use ``engine.aforget``.
-        """
-        return self.engine.forget(entry_id, tag=tag, namespace=namespace)
-
-    def report_bad(self, entry_id: str) -> bool:
-        """Remove an entry whose answer was bad, and keep that answer from coming back.
-
-        Args:
-            entry_id: ``response_metadata["stepcache"]["entry_id"]`` of the bad message.
-        """
-        return self.engine.report_bad(entry_id)
 
     def _wrapped(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         model: Any = request.model

@@ -15,6 +15,7 @@ except ImportError as error:
     ) from error
 
 from llamaindex_stepcache._counting import StepCacheTokenCounter
+from llamaindex_stepcache._events import StepCacheAnswerEvent
 from llamaindex_stepcache._llm import StepCacheLLM
 
-__all__ = ["StepCacheLLM", "StepCacheTokenCounter"]
+__all__ = ["StepCacheAnswerEvent", "StepCacheLLM", "StepCacheTokenCounter"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import partial
@@ -27,6 +27,7 @@ from pydantic import Field, PrivateAttr
 
 from llamaindex_stepcache._chunks import Chunks
 from llamaindex_stepcache._control import KEY, merged
+from llamaindex_stepcache._events import dispatch_answer
 from llamaindex_stepcache._forms import HostForms
 from llamaindex_stepcache._ledger import Ledger
 from llamaindex_stepcache._ports import AsyncInnerLLM, InnerLLM, R
@@ -35,7 +36,7 @@ from llamaindex_stepcache._translate import HostCall, to_request
 from llamaindex_stepcache._view import quiet
 from stepcache import ConfigurationError, Control, Message, Outcome, Policy, Request, Usage
 from stepcache.engine import StepCacheEngine
-from stepcache.protocols import Embedder, Store, Task
+from stepcache.protocols import Embedder, Listener, Store, Task
 
 __all__ = ["StepCacheLLM"]
 
@@ -74,9 +75,10 @@ class StepCacheLLM(HostForms):
         tasks: Families of answers; None takes the built-in ones.
         policy: Every knob; None takes the safe defaults.
         ttl: Seconds an answer may be served; None keeps it.
+        listeners: Told of every answer; see :mod:`stepcache.telemetry`. Not part of a pickle.
         prefill: Whether the LLM's endpoint goes on from a closing assistant message.
         engine: An engine to share between wrappers, instead of the arguments from ``store`` to
-            ``ttl`` (``namespace`` excepted).
+            ``listeners`` (``namespace`` excepted).
         **kwargs: Fields of a LlamaIndex LLM; those not given are taken over from ``llm``.
 
     Raises:
@@ -116,6 +118,7 @@ class StepCacheLLM(HostForms):
         tasks: Sequence[Task] | None = None,
         policy: Policy | None = None,
         ttl: float | None = None,
+        listeners: Sequence[Listener] = (),
         prefill: bool = False,
         engine: StepCacheEngine | None = None,
         **kwargs: Any,
@@ -128,13 +131,20 @@ class StepCacheLLM(HostForms):
                 kwargs.setdefault(name, value)
         kwargs.update(llm=llm, namespace=namespace, prefill=prefill)
         super().__init__(**kwargs)
-        given = {"store": store, "embedder": embedder, "tasks": tasks, "policy": policy, "ttl": ttl}
-        surplus = [name for name, value in given.items() if value is not None]
+        given: dict[str, Any] = {
+            "store": store,
+            "embedder": embedder,
+            "tasks": tasks,
+            "policy": policy,
+            "ttl": ttl,
+            "listeners": listeners or None,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
         if engine is None:
-            engine = StepCacheEngine(**cast("dict[str, Any]", given))
-        elif surplus:
+            engine = StepCacheEngine(**given)
+        elif given:
             raise ConfigurationError(
-                f"engine and {', '.join(surplus)} are both given: the engine already has its own"
+                f"engine and {', '.join(given)} are both given: the engine already has its own"
             )
         self._engine = engine
         path = store if isinstance(store, (str, os.PathLike)) else None
@@ -178,13 +188,18 @@ class StepCacheLLM(HostForms):
         *,
         tag: str | None = None,
         namespace: str | None = None,
+        older_than: float | None = None,
+        where: Callable[[Any], bool] | None = None,
     ) -> int:
-        """Remove answers: one entry, or all of a tag, a namespace or both; returns how many.
+        """Remove answers: one entry, or all that have everything named in common: a tag, a
+        namespace, an age in seconds, a predicate of the entry. Returns how many.
 
         Calls that hand out no response (engines, agents, structured output) can be given a tag to
         forget their answers by, with ``stepcache={"tags": ...}`` or :meth:`controlled`.
         """
-        return self._engine.forget(entry_id, tag=tag, namespace=namespace)
+        return self._engine.forget(
+            entry_id, tag=tag, namespace=namespace, older_than=older_than, where=where
+        )
 
     def report_bad(self, entry_id: str) -> bool:
         """Remove an entry whose answer was bad, and keep that answer from coming back.
@@ -281,14 +296,14 @@ class StepCacheLLM(HostForms):
         request, control = self._request(call), call.control
         backend: InnerLLM[R] = InnerLLM(self._inner(), call.host, request, self.prefill)
         outcome = self._engine.resolve(request, backend=backend, control=control)
-        self._ledger.note(outcome)
+        self._told(outcome)
         return build(outcome, backend.original, tool=call.host.answer_tool)
 
     async def _aanswer(self, call: _Call, build: Build[R]) -> R:
         request, control = self._request(call), call.control
         backend: AsyncInnerLLM[R] = AsyncInnerLLM(self._inner(), call.host, request, self.prefill)
         outcome = await self._engine.aresolve(request, backend=backend, control=control)
-        self._ledger.note(outcome)
+        self._told(outcome)
         return build(outcome, backend.original, tool=call.host.answer_tool)
 
     def _stream(self, call: _Call, kind: type[R], build: Build[R]) -> Generator[R, None, None]:
@@ -300,7 +315,7 @@ class StepCacheLLM(HostForms):
             try:
                 for piece in pieces:
                     if isinstance(piece, Outcome):
-                        self._ledger.note(piece)
+                        self._told(piece)
                     yield from chunks.feed(piece, backend.original)
             except Exception:
                 if chunks.held is not None:
@@ -318,13 +333,17 @@ class StepCacheLLM(HostForms):
             try:
                 async for piece in pieces:
                     if isinstance(piece, Outcome):
-                        self._ledger.note(piece)
+                        self._told(piece)
                     for chunk in chunks.feed(piece, backend.original):
                         yield chunk
             except Exception:
                 if chunks.held is not None:
                     yield chunks.held
                 raise
+
+    def _told(self, outcome: Outcome) -> None:
+        self._ledger.note(outcome)
+        dispatch_answer(outcome)
 
     def _chat(self, messages: Sequence[ChatMessage], kwargs: dict[str, Any]) -> _Call:
         rest, control = self._wishes(kwargs)

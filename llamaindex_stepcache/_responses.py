@@ -100,7 +100,7 @@ def arguments_of(response: ChatResponse | CompletionResponse, tool: str | None) 
     calls = [block for block in message.blocks if block.block_type == "tool_call"]
     if not calls:
         calls = message.additional_kwargs.get("tool_calls") or []
-    if len(calls) != 1:
+    if not isinstance(calls, (list, tuple)) or len(calls) != 1:
         return None
     name, arguments = _named_call(calls[0])
     if name != tool or isinstance(arguments, str):

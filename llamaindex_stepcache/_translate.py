@@ -115,6 +115,9 @@ def _contract(kwargs: Mapping[str, Any]) -> tuple[Contract, dict[str, Any]]:
     elif is_schema(rest.get("format")):
         # Ollama's way of saying it.
         schema, form = plain(rest.pop("format")), {"format": "schema"}
+    if tools is not None and not isinstance(tools, (list, tuple)):
+        # Whatever it is, the LLM is to have it whole and say what it thinks of it.
+        rest["tools"], tools, opaque = tools, None, True
     contract = Contract(
         tools=tuple(plain(list(tools))) if tools else (),
         tool_choice=plain(choice),

@@ -17,16 +17,20 @@ from collections.abc import (
     Iterator,
     Sequence,
 )
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, nullcontext
 from dataclasses import dataclass, replace
-from inspect import isawaitable, iscoroutine
+from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from typing import Any, TypeAlias, TypeVar, cast
 
+from stepcache._checked import answered, replied
 from stepcache._effects import Effect, Embed, Flow, Generate, Get, Join, Put, Search, Settle
-from stepcache._errors import EmbedderError, UsageError
+from stepcache._errors import PortError, UsageError
 from stepcache._flights import Flights, Lead
-from stepcache._leases import Leases, kept
-from stepcache._types import Outcome, Reply, Step
+from stepcache._leases import Leases
+from stepcache._notices import hear, hear_no_more
+from stepcache._patience import Patience, in_thread, is_cancelled
+from stepcache._types import Entry, Outcome, Reply, Step
+from stepcache._vectors import VectorMemo
 from stepcache.protocols import Backend, Delta, Embedder, Store, StreamingBackend, Vector
 
 __all__ = ["Piece", "Ports", "adrive", "astream", "drive", "refuse_awaitable", "stream"]
@@ -46,6 +50,12 @@ class Ports:
     flights: Flights
     max_wait: float
     """Seconds to wait for an equal request in flight."""
+    embedding: Patience | None = None
+    """How long the embedder is waited for; None for ever."""
+    storing: Patience | None = None
+    """How long the store is waited for; None for ever."""
+    vectors: VectorMemo | None = None
+    """What the embedder said before."""
 
 
 def drive(flow: Flow[T], ports: Ports) -> T:
@@ -54,7 +64,8 @@ def drive(flow: Flow[T], ports: Ports) -> T:
     try:
         effect = next(flow)
         while True:
-            effect = _feed(flow, _fulfil(effect, ports, lead, leases))
+            result, error = _fulfil(effect, ports, lead, leases)
+            effect = flow.send(result) if error is None else flow.throw(error)
     except StopIteration as stop:
         return cast("T", stop.value)
     except RuntimeError as error:
@@ -63,9 +74,11 @@ def drive(flow: Flow[T], ports: Ports) -> T:
             raise error.__cause__ from None
         raise
     finally:
-        flow.close()
-        lead.release()
-        leases.release()
+        if lead.idle and leases.held is None:
+            flow.close()
+        else:
+            with leases, lead:
+                flow.close()
 
 
 async def adrive(flow: Flow[T], ports: Ports) -> T:
@@ -78,9 +91,12 @@ async def adrive(flow: Flow[T], ports: Ports) -> T:
     except StopIteration as stop:
         return cast("T", stop.value)
     finally:
-        flow.close()
-        lead.release()
-        await leases.arelease()
+        if lead.idle and leases.held is None:
+            flow.close()
+        else:
+            async with leases:
+                with lead:
+                    flow.close()
 
 
 def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
@@ -112,14 +128,15 @@ def stream(flow: Flow[Outcome], ports: Ports) -> Generator[Piece, None, None]:
                             shown += len(more)
             except Exception as error:  # noqa: BLE001 - the flow decides about any of them
                 effect = flow.throw(error)
+            except asyncio.CancelledError as error:
+                effect = flow.throw(_port_cancelled(effect, error))
             else:
                 effect = flow.send(reply or _broken())
     except StopIteration as stop:
         outcome: Outcome = stop.value
     finally:
-        flow.close()
-        lead.release()
-        leases.release()
+        with leases, lead:
+            flow.close()
     if not live:
         yield from _beyond(outcome.steps, shown)
     yield outcome
@@ -154,14 +171,16 @@ async def astream(flow: Flow[Outcome], ports: Ports) -> AsyncIterator[Piece]:
                             shown += len(more)
             except Exception as error:  # noqa: BLE001 - the flow decides about any of them
                 effect = flow.throw(error)
+            except asyncio.CancelledError as error:
+                effect = flow.throw(_port_cancelled(effect, error))
             else:
                 effect = flow.send(reply or _broken())
     except StopIteration as stop:
         outcome: Outcome = stop.value
     finally:
-        flow.close()
-        lead.release()
-        await leases.arelease()
+        async with leases:
+            with lead:
+                flow.close()
     if not live:
         for step in _beyond(outcome.steps, shown):
             yield step
@@ -181,44 +200,70 @@ def _fulfil(
     effect: Effect, ports: Ports, lead: Lead, leases: Leases
 ) -> tuple[Any, Exception | None]:
     try:
-        if isinstance(effect, Join):
+        if type(effect) is Join:
             outcome = lead.join(effect.key, ports.max_wait)
             if lead.leads(effect.key):
                 leases.take(effect.key)
             return outcome, None
-        result = refuse_awaitable(_port_name(effect), _call(effect, ports, lead, leases))
-        return _finish(effect, result), None
+        if type(effect) is Embed and (vector := _remembered(effect, ports)) is not None:
+            return vector, None
+        patience = _patience(effect, ports)
+        token = hear(_notices(effect))
+        try:
+            if patience is None or _at_once(effect, ports):
+                result = _call(effect, ports, lead, leases)
+            else:
+                result = patience.call(_call, effect, ports, lead, leases)
+        finally:
+            hear_no_more(token)
+        if type(result) not in _THERE and isawaitable(result):
+            refuse_awaitable(_port_name(effect), result)
+        return _answered(effect, result, ports), None
     except Exception as error:  # noqa: BLE001 - the flow decides about any of them
         return None, error
+    except asyncio.CancelledError as error:
+        return None, _port_cancelled(effect, error)
 
 
 async def _afulfil(
     effect: Effect, ports: Ports, lead: Lead, leases: Leases
 ) -> tuple[Any, Exception | None]:
     try:
-        if isinstance(effect, Join):
+        if type(effect) is Join:
             outcome = await lead.ajoin(effect.key, ports.max_wait)
             if lead.leads(effect.key):
                 await leases.atake(effect.key)
             return outcome, None
-        if _blocks(effect, ports):
-            result = await asyncio.to_thread(_call, effect, ports, lead, leases)
-        else:
-            result = _call(effect, ports, lead, leases)
-        if isawaitable(result):
-            result = await result
-        return _finish(effect, result), None
+        if type(effect) is Embed and (vector := _remembered(effect, ports)) is not None:
+            return vector, None
+        patience, blocks = _patience(effect, ports), _blocks(effect, ports)
+        token = hear(_notices(effect))
+        try:
+            if patience is not None and not _at_once(effect, ports):
+                call = (_call, effect, ports, lead, leases)
+                result = await patience.acall(*call, threaded=blocks)
+            elif blocks:
+                result = await in_thread(_call, effect, ports, lead, leases)
+            else:
+                result = _call(effect, ports, lead, leases)
+            if type(result) not in _THERE and isawaitable(result):
+                result = await result
+        finally:
+            hear_no_more(token)
+        return _answered(effect, result, ports), None
     except Exception as error:  # noqa: BLE001 - the flow decides about any of them
         return None, error
+    except asyncio.CancelledError as error:
+        return None, _port_cancelled(effect, error)
 
 
 def _call(effect: Effect, ports: Ports, lead: Lead, leases: Leases) -> Any | Awaitable[Any]:
     match effect:
-        case Get(scope, key):
-            return ports.store.get(scope, key)
+        case Get():
+            return ports.store.get(effect.scope, effect.key)
         case Embed(views):
             return ports.embedder.embed(views)
-        case Search(scope, vector, limit):
+        case Search(scope, vector, limit, _):
             return ports.store.search(scope, vector, ports.embedder.fingerprint, limit=limit)
         case Put(entry, vector, ttl) if leases.held is not None:
             key, token = leases.held
@@ -238,28 +283,30 @@ def _call(effect: Effect, ports: Ports, lead: Lead, leases: Leases) -> Any | Awa
             raise AssertionError("joining is the driver's own doing")
 
 
-def _finish(effect: Effect, result: Any) -> Any:
-    if isinstance(effect, Put):
-        return kept(result)
-    if isinstance(effect, Embed):
-        return _combined(result, len(effect.views))
+def _remembered(embed: Embed, ports: Ports) -> Vector | None:
+    if ports.vectors is None:
+        return None
+    return ports.vectors.get(ports.embedder.fingerprint, embed.views)
+
+
+def _answered(effect: Effect, result: Any, ports: Ports) -> Any:
+    result = answered(effect, result, ports.embedder)
+    if type(effect) is Embed and ports.vectors is not None:
+        ports.vectors.put(ports.embedder.fingerprint, effect.views, result)
     return result
 
 
-def _combined(vectors: Any, views: int) -> Vector:
-    """One unit vector for several views of a request: the direction of their sum."""
-    import numpy as np
+def _port_cancelled(effect: Effect, error: asyncio.CancelledError) -> Exception:
+    """A cancellation that came out of a port, as the port's failure.
 
-    array = np.asarray(vectors, dtype=np.float32)
-    if array.ndim != 2 or array.shape[0] != views or not np.isfinite(array).all():
-        raise EmbedderError(
-            f"the embedder returned shape {array.shape} for {views} texts: "
-            "return a finite float32 array of shape (texts, dimension)"
-        )
-    total = array.sum(axis=0)
-    length = float(np.linalg.norm(total))
-    combined: Vector = total / length if length else total
-    return combined
+    Raises:
+        asyncio.CancelledError: It is the caller's own, or the model's while the answer is asked
+            for.
+    """
+    own = isinstance(effect, (Join, Settle)) or is_cancelled()
+    if own or (isinstance(effect, Generate) and effect.call.purpose == "answer"):
+        raise error
+    return PortError(f"{_port_name(effect)} was cancelled")
 
 
 def _port_name(effect: Effect) -> str:
@@ -272,17 +319,45 @@ def _port_name(effect: Effect) -> str:
             return "the store"
 
 
-def _blocks(effect: Effect, ports: Ports) -> bool:
+def _port(effect: Effect, ports: Ports) -> object:
     match effect:
         case Embed():
-            port: object = ports.embedder
+            return ports.embedder
         case Get() | Put() | Search():
-            port = ports.store
+            return ports.store
         case Generate():
-            port = ports.backend
+            return ports.backend
         case _:
-            return False
-    return bool(getattr(port, "blocking", False))
+            return None
+
+
+def _blocks(effect: Effect, ports: Ports) -> bool:
+    """Whether a port says that it blocks, or, where it is not waited for for ever, may do so."""
+    said = getattr(_port(effect, ports), "blocking", None)
+    if said is None and _patience(effect, ports) is not None:
+        method = "embed" if isinstance(effect, Embed) else type(effect).__name__.lower()
+        return not iscoroutinefunction(getattr(_port(effect, ports), method, None))
+    return bool(said)
+
+
+def _at_once(effect: Effect, ports: Ports) -> bool:
+    """Whether a port says that it never makes anybody wait."""
+    return getattr(_port(effect, ports), "blocking", None) is False
+
+
+def _patience(effect: Effect, ports: Ports) -> Patience | None:
+    if type(effect) in _OF_THE_STORE:
+        return ports.storing
+    return ports.embedding if type(effect) is Embed else None
+
+
+def _notices(effect: Effect) -> list[str] | None:
+    return getattr(effect, "notices", None)
+
+
+_OF_THE_STORE = frozenset((Get, Put, Search))
+_THERE = frozenset((Entry, Reply, bool, tuple, type(None)))
+"""Types of answers that nobody has to await."""
 
 
 def refuse_awaitable(port: str, result: Any) -> Any:
@@ -342,7 +417,9 @@ def _as_sync(
 ) -> Generator[Delta | Reply, None, None]:
     if not isinstance(items, Iterator):
         raise UsageError("the backend streams asynchronously: use astream")
-    yield from items
+    with closing(items) if isinstance(items, Generator) else nullcontext():
+        for item in items:
+            yield _piece(item)
 
 
 async def _as_async(
@@ -351,13 +428,17 @@ async def _as_async(
     if isinstance(items, AsyncIterator):
         try:
             async for item in items:
-                yield item
+                yield _piece(item)
         finally:
             if isinstance(items, AsyncGenerator):
                 await items.aclose()
     else:
         for item in items:
-            yield item
+            yield _piece(item)
+
+
+def _piece(item: Any) -> Delta | Reply:
+    return item if isinstance(item, Delta) else replied(item)
 
 
 def _broken() -> Reply:

@@ -2,13 +2,14 @@
 
 The engine is written once, as generators that yield an effect and are sent its result; only a
 driver does I/O. ``do`` types the exchange: ``entry = yield from do(Get(...))`` is an
-``Entry | None`` to a type checker.
+``Entry | None`` to a type checker. An effect lives for one exchange and belongs to two, so it is
+not frozen: that would cost three times as much to make.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from stepcache._types import Entry, ModelCall, Outcome, Reply
@@ -38,31 +39,34 @@ class Ask(Generic[R_co]):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Embed(Ask[Vector]):
     """One vector, shape (dimension,), for several views of one request."""
 
     views: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Search(Ask[tuple[Match, ...]]):
     """The nearest entries of a scope."""
 
     scope: str
     vector: Vector
     limit: int
+    notices: list[str] | None = field(default=None, compare=False, repr=False)
+    """Where the driver puts down what the store says beside its answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Get(Ask[Entry | None]):
     """One entry by exact or canonical key."""
 
     scope: str
     key: str
+    notices: list[str] | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Put(Ask[bool]):
     """Keep an entry; True once it is kept."""
 
@@ -71,7 +75,7 @@ class Put(Ask[bool]):
     ttl: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Generate(Ask[Reply]):
     """Ask the model."""
 
@@ -81,14 +85,14 @@ class Generate(Ask[Reply]):
     that is never taken back. None shows nothing before the end."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Join(Ask[Outcome | None]):
     """Wait for an equal request in flight and take its outcome; None: there is none, you lead."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Settle(Ask[None]):
     """Hand the leader's outcome to whoever joined."""
 

@@ -3,6 +3,7 @@
     StepCacheError
     |- ConfigurationError (ValueError)   your set-up is wrong; raised by constructors, says the fix
     |- UsageError (RuntimeError)         your call is wrong, e.g. an async port under a sync call
+    |  |- NamespaceRequired              it names no namespace where the policy requires one
     |- PortError                         a port failed; in the trace while answering, raised by
     |  |- EmbedderError                  explicit writes only
     |  |- StoreError
@@ -23,6 +24,7 @@ __all__ = [
     "AnswerRejected",
     "ConfigurationError",
     "EmbedderError",
+    "NamespaceRequired",
     "PortError",
     "StepCacheError",
     "StoreError",
@@ -41,6 +43,10 @@ class ConfigurationError(StepCacheError, ValueError):
 
 class UsageError(StepCacheError, RuntimeError):
     """A call does not fit the object, e.g. an async port driven by a sync call."""
+
+
+class NamespaceRequired(UsageError):
+    """A call names no namespace, and ``Policy(require_namespace=True)`` requires one."""
 
 
 class PortError(StepCacheError):

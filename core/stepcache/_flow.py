@@ -12,14 +12,16 @@ asked for, so they pass through as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar, cast
 
-from stepcache._admission import complete, why_not_admitted
+from stepcache._admission import complete, redacted, why_not_admitted
 from stepcache._context import asks_for_form
+from stepcache._counts import count
 from stepcache._difference import masked
 from stepcache._effects import (
     Ask,
+    Effect,
     Embed,
     Flow,
     Generate,
@@ -32,15 +34,20 @@ from stepcache._effects import (
 )
 from stepcache._errors import AnswerRejected
 from stepcache._identity import Identity, digest, identify
-from stepcache._judge import Judge, Option, find_judge, said
+from stepcache._judge import OVER_BUDGET, Judge, Option, find_judge, said
+from stepcache._origins import all_of, of_adapted, of_beginning, of_patched
+from stepcache._patience import Budget
 from stepcache._progress import Progress
+from stepcache._proofs import Proofs
 from stepcache._reports import REPORTS, namespace_tags, report_key
 from stepcache._types import (
+    Candidate,
     Control,
     Entry,
     Event,
     Message,
     ModelCall,
+    Origin,
     Outcome,
     Policy,
     Reply,
@@ -52,10 +59,11 @@ from stepcache._types import (
     Usage,
     Verdict,
     join,
+    quick,
 )
 from stepcache.protocols import Match, Task, Vector, Verifier
 
-__all__ = ["Setup", "admit", "lookup", "resolve"]
+__all__ = ["Resolution", "Setup", "admit", "lookup", "resolve", "shared"]
 
 T = TypeVar("T")
 
@@ -65,6 +73,23 @@ _UNKNOWN = Entry(
 """Stands for what a failing store might have held."""
 
 
+_WHY_NOT = {"patch": "patch-failed", "reported": "reported", "store failed": "store-failed"}
+"""Codes of what may come after the last candidate was considered."""
+
+
+class _Why(NamedTuple):
+    """A reason: its stable code, and the sentence that may quote a text."""
+
+    code: str
+    said: str
+
+
+_NOTHING = Usage()
+_NOBODY = Identity(scope="", exact_key="")
+_SAME_REQUEST = _Why("same-request", "the same request was answered before")
+_made_outcome, _made_event = quick(Outcome), quick(Event)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """What an engine was built with, as far as flows need to know."""
@@ -72,6 +97,10 @@ class Setup:
     tasks: tuple[Task, ...]
     policy: Policy
     verifiers: tuple[Verifier, ...] = ()
+    clock: Callable[[], float] | None = None
+    """Seconds that only go forward, to bound proofs by; None leaves them unbounded."""
+    proofs: Proofs = field(default_factory=Proofs)
+    """What this engine has proven so far."""
 
 
 def resolve(
@@ -83,10 +112,10 @@ def resolve(
         streaming: Whether somebody reads along; matters only to readers who want every miss passed
             through unverified.
     """
-    resolution = _Resolution(
+    resolution = Resolution(
         request, setup, control, may_ask=True, may_patch=True, streaming=streaming
     )
-    return (yield from resolution.run())
+    return resolution.run()
 
 
 def lookup(request: Request, setup: Setup, control: Control, *, may_patch: bool) -> Flow[Outcome]:
@@ -94,18 +123,28 @@ def lookup(request: Request, setup: Setup, control: Control, *, may_patch: bool)
 
     The outcome has ``served=False`` when the caller has to ask the model for the whole answer.
     """
-    resolution = _Resolution(request, setup, control, may_ask=False, may_patch=may_patch)
-    return (yield from resolution.run())
+    resolution = Resolution(request, setup, control, may_ask=False, may_patch=may_patch)
+    return resolution.run()
 
 
 def admit(request: Request, reply: Reply, setup: Setup, control: Control) -> Flow[str | None]:
     """Keep an answer that was made elsewhere, if law 5 lets it in; returns the entry's id."""
-    resolution = _Resolution(request, setup, control, may_ask=False, may_patch=False)
+    resolution = Resolution(request, setup, control, may_ask=False, may_patch=False)
     return (yield from resolution.admit_reply(reply))
 
 
-class _Resolution:
-    """One request on its way. Holds what the stages learn; lives for one flow."""
+def shared(outcome: Outcome) -> Flow[Outcome]:
+    """Answer a request with the outcome of an equal one."""
+    yield from ()
+    return _joined(outcome)
+
+
+class Resolution:
+    """One request on its way. Holds what the stages learn; lives for one flow.
+
+    Args:
+        scope: Where to take the request for being; None finds out.
+    """
 
     def __init__(
         self,
@@ -116,6 +155,7 @@ class _Resolution:
         may_ask: bool,
         may_patch: bool,
         streaming: bool = False,
+        scope: str | None = None,
     ) -> None:
         self.request = request
         self.policy = setup.policy
@@ -124,19 +164,23 @@ class _Resolution:
         self.may_ask = may_ask
         self.may_patch = may_patch
         self.streaming = streaming
+        self.scope = scope
         self.events: list[Event] = []
-        self.spent = Usage()
-        self.identity = Identity(scope="", exact_key="")
+        self.notices: list[str] = []
+        self.spent = _NOTHING
+        self.identity = _NOBODY
         self.judge: Judge | None = None
         """None while only exact reuse is possible."""
         self.vector: Vector | None = None
+        self.taken: Option | None = None
+        """What is served, or what the model is being asked for a part of."""
 
     # --- the order of things -------------------------------------------------------------------
 
     def run(self) -> Flow[Outcome]:
         why = self.why_bypass()
         if why is not None:
-            self.note("bypass", why)
+            self.note("bypass", why.said)
             return (yield from self.pass_through(why))
         found = yield from self.exact_tier()
         if found is not None:
@@ -166,47 +210,75 @@ class _Resolution:
             if outcome is not None:
                 return outcome
         route: Route = "skip" if met else "miss"
-        why = "asked to refresh" if self.control.refresh else "nothing stored answers it"
-        if met:
-            why = self.events[-1].detail
+        why = self.why_not_served(met)
         if not self.may_ask:
             return self.outcome("", route, why, served=False)
         return (yield from self.ask(route, why))
 
     # --- tiers ---------------------------------------------------------------------------------
 
-    def why_bypass(self) -> str | None:
+    def why_bypass(self) -> _Why | None:
         if self.control.bypass:
-            return "asked to bypass the cache"
+            return _Why("bypass-asked", "asked to bypass the cache")
         if not self.request.messages:
-            return "there is no message"
+            return _Why("no-message", "there is no message")
         params = self.request.params
-        if params.get("logprobs") or params.get("top_logprobs"):
-            return "log probabilities belong to one generation"
+        if params and (params.get("logprobs") or params.get("top_logprobs")):
+            return _Why("log-probabilities", "log probabilities belong to one generation")
         try:
-            self.identity = identify(self.request)
+            self.identity = identify(self.request, self.scope)
         except ValueError as error:
-            return f"the request has no safe identity: {error}"
+            return _Why("no-identity", f"the request has no safe identity: {error}")
         return None
+
+    def why_not_served(self, met: bool) -> _Why:
+        """Why the model has to be asked for the whole answer.
+
+        Args:
+            met: Whether stored entries were considered.
+        """
+        if self.control.refresh:
+            return _Why("refresh", "asked to refresh")
+        judge = self.judge
+        if met and judge is not None:
+            last = self.events[-1]
+            code = _WHY_NOT.get(last.name) or (judge.met[-1].code if judge.met else "differs")
+            return _Why(code, last.detail)
+        if judge is None:
+            code = "exact-only"
+        else:
+            code = "nothing-near" if judge.task.retrieves else "nothing-equal"
+        return _Why(code, "nothing stored answers it")
 
     def exact_tier(self, *, again: bool = False) -> Flow[Outcome | None]:
         if self.control.refresh or not self.policy.exact:
             return None
-        key = self.identity.exact_key
-        entry = yield from self.attempt(Get(self.identity.scope, key), "store", None)
+        # As attempt() would: the one wish of most requests is spared a generator.
+        try:
+            entry: Entry | None = yield Get(*self.identity, self.notices)
+        except Exception as error:  # noqa: BLE001 - law 6: machinery fails open
+            self.failed("store", error)
+            entry = None
+        self.hear()
         if entry is None:
             if not again:
                 self.note("exact", "no entry")
             return None
         self.note("exact", f"entry {entry.id}")
-        return self.outcome(
-            entry.text,
-            "exact",
-            "the same request was answered before",
+        return _made_outcome(
+            text=entry.text,
+            route="exact",
+            reason=_SAME_REQUEST.said,
+            code=_SAME_REQUEST.code,
+            task=entry.constraints.task if entry.constraints is not None else None,
             steps=entry.steps,
-            reused=len(entry.steps),
+            origins=all_of("reused", entry.steps),
+            reused_steps=len(entry.steps),
+            entry_id=entry.id,
             avoided=entry.usage,
-            entry=entry,
+            message=entry.message,
+            model=entry.model,
+            trace=self.trace(),
         )
 
     def parse(self) -> None:
@@ -222,6 +294,8 @@ class _Resolution:
             self.policy,
             self.setup.verifiers,
             self.note,
+            self.setup.proofs,
+            Budget(self.policy.max_verify_seconds, self.setup.clock),
         )
 
     def why_exact_only(self) -> str | None:
@@ -243,7 +317,7 @@ class _Resolution:
     def canonical_tier(self) -> Flow[Outcome | None]:
         if self.judge is None or not self.policy.canonical:
             return None
-        get = Get(self.identity.scope, self.judge.canonical)
+        get = Get(self.identity.scope, self.judge.canonical, self.notices)
         entry = yield from self.attempt(get, "store", None)
         if entry is None:
             self.note("canonical", "no entry")
@@ -252,7 +326,8 @@ class _Resolution:
         option = self.judge.consider(entry)
         if option is None or option.plan.action != "reuse":
             return None
-        return (yield from self.serve(option, "the same demands in other words"))
+        why = _Why("same-demands", "the same demands in other words")
+        return (yield from self.serve(option, why))
 
     def candidates(self) -> Flow[tuple[Outcome | None, bool]]:
         """The cheapest candidate's outcome, and whether any candidate was met."""
@@ -262,31 +337,30 @@ class _Resolution:
         matches = yield from self.search()
         if not matches:
             return None, False
-        options: list[Option] = []
+        patches: list[Option] = []
         for match in matches:
-            option = judge.consider(match.entry)
-            if option is not None:
-                options.append(option)
-                if option.plan.action == "reuse":
-                    break
-        options.sort(key=lambda option: option.cost)
-        for option in options:
+            option = judge.consider(match.entry, match.similarity)
+            if option is None:
+                continue
+            # Neither asks a model, so no further candidate could cost less.
             if option.plan.action in ("reuse", "adapt"):
-                outcome = yield from self.serve(option, option.plan.reason)
+                outcome = yield from self.serve(option, _planned(option))
                 if outcome is not None:
                     return outcome, True
-            if option.plan.action == "patch" and self.may_patch:
-                outcome = yield from self.patch(judge, option)
-                if outcome is not None:
-                    return outcome, True
-                break
+            elif option.plan.action == "patch":
+                patches.append(option)
+        if patches and self.may_patch:
+            cheapest = min(patches, key=lambda option: option.plan.share)
+            outcome = yield from self.patch(judge, cheapest)
+            if outcome is not None:
+                return outcome, True
         return None, True
 
     def search(self) -> Flow[tuple[Match, ...]]:
         vector = yield from self.embed()
         if vector is None:
             return ()
-        wish = Search(self.identity.scope, vector, self.policy.candidates)
+        wish = Search(self.identity.scope, vector, self.policy.candidates, self.notices)
         matches: tuple[Match, ...] = yield from self.attempt(wish, "store", ())
         near = tuple(m for m in matches if m.similarity >= self.policy.min_similarity)
         self.note("candidates", f"{len(near)} near enough of {len(matches)} found")
@@ -301,19 +375,21 @@ class _Resolution:
 
     # --- serving and patching ------------------------------------------------------------------
 
-    def serve(self, option: Option, reason: str) -> Flow[Outcome | None]:
+    def serve(self, option: Option, why: _Why) -> Flow[Outcome | None]:
         adapted = option.plan.action == "adapt"
         if adapted and (yield from self.reported(join(option.steps), self.judge)):
             return None
+        self.taken = option
         entry = yield from self.keep_as(option.steps, option.entry)
-        changed = sum(a.text != b.text for a, b in zip(option.steps, option.entry.steps))
+        origins = of_adapted(option.steps, option.entry.steps)
         return self.outcome(
             join(option.steps),
             "adapt" if adapted else "reuse",
-            reason,
+            why,
             steps=option.steps,
             verdicts=option.verdicts,
-            reused=len(option.steps) - changed,
+            origins=origins,
+            reused=origins.count("reused"),
             avoided=option.entry.usage,
             entry=entry,
         )
@@ -324,6 +400,7 @@ class _Resolution:
         call = judge.patch_call(self.request, gap)
         if call is None:
             return None
+        self.taken = option
         progress = Progress(judge, lambda text: judge.spliced(text, gap), gap.beginning)
         # Without a deterministic answer to fall back on, a failed patch means asking for the whole.
         watch = progress.watch if self.policy.fallback else None
@@ -343,8 +420,9 @@ class _Resolution:
         if patched is None:
             return (yield from self.end_patch(judge, option, progress.standing(text)))
         anew, of = len(gap.block), len(option.steps)
-        self.note("patch", f"{anew} of {of} steps made anew and verified")
-        return (yield from self.stitched("patch", option, patched.steps, of - anew, anew))
+        self.note("patch", f"{anew} of {count(of, 'step')} made anew and verified")
+        origins = of_patched(patched.steps, option.steps)
+        return (yield from self.stitched("patch", option, patched.steps, origins, of - anew, anew))
 
     def end_patch(self, judge: Judge, option: Option, beginning: str) -> Flow[Outcome | None]:
         """What stands of a patch that failed, with the deterministic ending; None without one."""
@@ -354,10 +432,18 @@ class _Resolution:
         self.note("fallback", "the deterministic ending")
         steps = judge.cut(text)
         kept = len(judge.cut(beginning))
-        return (yield from self.stitched("fallback", option, steps, kept, len(steps) - kept))
+        origins = of_beginning(steps, beginning, option.steps, "patched")
+        anew = len(steps) - kept
+        return (yield from self.stitched("fallback", option, steps, origins, kept, anew))
 
     def stitched(
-        self, route: Route, option: Option, steps: tuple[Step, ...], reused: int, patched: int
+        self,
+        route: Route,
+        option: Option,
+        steps: tuple[Step, ...],
+        origins: tuple[Origin, ...],
+        reused: int,
+        patched: int,
     ) -> Flow[Outcome]:
         """The outcome of an answer made in part."""
         judge, source = self.judge, option.entry
@@ -365,9 +451,10 @@ class _Resolution:
         return self.outcome(
             join(steps),
             route,
-            option.plan.reason,
+            _planned(option),
             steps=steps,
             verdicts=judge.verify(steps) if judge is not None else (),
+            origins=origins,
             reused=reused,
             patched=patched,
             avoided=source.usage.minus(self.spent),
@@ -385,7 +472,7 @@ class _Resolution:
 
     # --- asking --------------------------------------------------------------------------------
 
-    def pass_through(self, why: str) -> Flow[Outcome]:
+    def pass_through(self, why: _Why) -> Flow[Outcome]:
         if not self.may_ask:
             return self.outcome("", "bypass", why, served=False)
         call = ModelCall(purpose="answer", messages=self.request.messages, live=True)
@@ -393,7 +480,7 @@ class _Resolution:
         self.spent += reply.usage
         return self.from_reply(reply, "bypass", why)
 
-    def ask(self, route: Route, why: str) -> Flow[Outcome]:
+    def ask(self, route: Route, why: _Why) -> Flow[Outcome]:
         """Ask the model for the whole answer, and see that it is right where that can be seen."""
         judge = self.judge if self.judge is not None and self.judge.constraints.whole else None
         if self.unverified:
@@ -415,7 +502,7 @@ class _Resolution:
         return self.streaming and (self.policy.stream_unverified if asked is None else asked)
 
     def checked(
-        self, judge: Judge, progress: Progress, reply: Reply, route: Route, why: str
+        self, judge: Judge, progress: Progress, reply: Reply, route: Route, why: _Why
     ) -> Flow[Outcome]:
         """The reply if it passes, else what can be made of it: mended, asked again, solved.
 
@@ -426,7 +513,9 @@ class _Resolution:
         if verdict.status is Status.PASS:
             return (yield from self.accept(reply, route, why))
         self.note("check", verdict.reason)
-        standing = progress.standing(reply.text)
+        if verdict.code == OVER_BUDGET:  # nobody knows that it is wrong: no reason to ask again
+            return self.from_reply(reply, route, why)
+        standing = progress.standing(reply.text, cut_off=not complete(reply.finish_reason))
         mended = judge.mended(reply)
         if mended is not None and mended.text.startswith(standing):
             self.note("mended", "without the model")
@@ -442,7 +531,8 @@ class _Resolution:
         solved = judge.solved(reply, standing) if self.policy.fallback and replaceable else None
         if solved is not None:
             self.note("fallback", "the deterministic answer")
-            return (yield from self.accept(solved, "fallback", verdict.reason))
+            why = _Why(verdict.code, verdict.reason)
+            return (yield from self.accept(solved, "fallback", why, standing))
         self.note("rejected", "nothing passed the final check; the model's own answer is returned")
         outcome = self.from_reply(reply, route, why)
         if self.policy.on_reject == "raise":
@@ -459,7 +549,8 @@ class _Resolution:
             self.note("repair", "asked once more, with the reason")
             call = self.whole_repair(reply, verdict)
         else:
-            self.note("repair", f"asked to go on from the {len(standing)} characters that stand")
+            stands = count(len(standing), "character")
+            self.note("repair", f"asked to go on from what stands: {stands}")
             call = replace(call, purpose="repair")
         second = yield from self.second_ask(call, "repair")
         if second is None or not second.reusable:
@@ -485,20 +576,26 @@ class _Resolution:
         )
         return ModelCall(purpose="repair", messages=messages)
 
-    def accept(self, reply: Reply, route: Route, why: str) -> Flow[Outcome]:
+    def accept(
+        self, reply: Reply, route: Route, why: _Why, standing: str | None = None
+    ) -> Flow[Outcome]:
+        """Keep an answer and hand it over.
+
+        Args:
+            standing: What the model said of it, where the end is the task's own.
+        """
         entry_id = yield from self.admit_reply(reply, parsed=True)
-        return self.from_reply(reply, route, why, entry_id)
+        return self.from_reply(reply, route, why, entry_id, standing)
 
     # --- keeping -------------------------------------------------------------------------------
 
     def admit_reply(self, reply: Reply, *, parsed: bool = False) -> Flow[str | None]:
         """Keep a reply if law 5 lets it in; returns the entry's id."""
         if not parsed:
-            why = self.why_bypass()
-            if why is not None:
+            if self.why_bypass() is not None:
                 return None
             self.parse()
-        why = why_not_admitted(reply, self.policy)
+        why = why_not_admitted(reply, self.policy, self.request)
         if why is not None:
             self.note("not admitted", why)
             return None
@@ -523,7 +620,7 @@ class _Resolution:
     def reported(self, answer: str | None, judge: Judge | None) -> Flow[bool]:
         """Whether this very answer to these demands was reported as bad."""
         demands = judge.canonical if judge is not None else self.identity.exact_key
-        wish = Get(REPORTS, report_key(self.identity.scope, demands, answer))
+        wish = Get(REPORTS, report_key(self.identity.scope, demands, answer), self.notices)
         # Not knowing is not permission: a store that fails here keeps nothing.
         found = yield from self.attempt(wish, "store", _UNKNOWN)
         if found is not None and found is not _UNKNOWN:
@@ -585,7 +682,13 @@ class _Resolution:
         ttl = self.control.ttl if self.control.ttl is not None else self.policy.ttl
         if inherit and entry.expires is not None:
             ttl = None
-        kept = yield from self.attempt(Put(entry, vector, ttl), "store", False)
+        stored = redacted(entry, self.policy)
+        if isinstance(stored, str):
+            self.note("not admitted", stored)
+            return None
+        if stored is not entry and stored.constraints is None:
+            vector = None  # it would tell what was taken out
+        kept = yield from self.attempt(Put(stored, vector, ttl), "store", False)
         if not kept:
             return None
         self.note("admitted", f"entry {entry.id}")
@@ -594,29 +697,53 @@ class _Resolution:
     # --- telling -------------------------------------------------------------------------------
 
     def note(self, name: str, detail: str) -> None:
-        self.events.append(Event(name=name, detail=detail))
+        self.events.append(_made_event(name=name, detail=detail))
 
     def attempt(self, wish: Ask[T], port: str, default: T) -> Flow[T]:
         """Fulfil a wish whose failure is no reason to fail the user."""
         try:
-            return (yield from do(wish))
+            result: T = yield cast("Effect", wish)
         except Exception as error:  # noqa: BLE001 - law 6: machinery fails open
-            self.note(f"{port} failed", said(error))
-            return default
+            self.failed(port, error)
+            result = default
+        self.hear()
+        return result
+
+    def failed(self, port: str, error: Exception) -> None:
+        self.note(f"{port} failed", said(error))
+
+    def hear(self) -> None:
+        """Note what the store had to say beside its answer."""
+        if self.notices:
+            for notice in self.notices:
+                self.note("integrity", notice)
+            self.notices.clear()
 
     def from_reply(
-        self, reply: Reply, route: Route, why: str, entry_id: str | None = None
+        self,
+        reply: Reply,
+        route: Route,
+        why: _Why,
+        entry_id: str | None = None,
+        standing: str | None = None,
     ) -> Outcome:
         steps: tuple[Step, ...] = ()
         if reply.text:
             steps = (Step(index=0, text=reply.text),)
             if self.judge is not None and reply.reusable:
                 steps = self.judge.cut(reply.text)
+        origins = all_of("generated", steps)
+        if standing is not None:
+            origins = of_beginning(steps, standing, (), "generated")
         return Outcome(
             text=reply.text,
             route=route,
-            reason=why,
+            reason=why.said,
+            code=why.code,
+            task=self.judge.task.name if self.judge is not None else None,
             steps=steps,
+            origins=origins,
+            candidates=self.considered(),
             entry_id=entry_id,
             spent=self.spent,
             message=reply.message,
@@ -629,32 +756,42 @@ class _Resolution:
         self,
         text: str,
         route: Route,
-        reason: str,
+        why: _Why,
         *,
         steps: tuple[Step, ...] = (),
         verdicts: tuple[Verdict, ...] = (),
+        origins: tuple[Origin, ...] | None = None,
         reused: int = 0,
         patched: int = 0,
         avoided: Usage | None = None,
         entry: Entry | None = None,
         served: bool = True,
     ) -> Outcome:
-        return Outcome(
+        kept = entry.constraints if entry is not None else None
+        task = self.judge.task.name if self.judge is not None else kept.task if kept else None
+        return _made_outcome(
             text=text,
             route=route,
-            reason=reason,
+            reason=why.said,
+            code=why.code,
+            task=task,
             steps=steps,
             verdicts=verdicts,
+            origins=origins if origins is not None else all_of("reused", steps),
+            candidates=self.considered(),
             reused_steps=reused,
             patched_steps=patched,
             entry_id=entry.id if entry else None,
             spent=self.spent,
-            avoided=avoided or Usage(),
+            avoided=avoided or _NOTHING,
             message=entry.message if entry else None,
             model=entry.model if entry else None,
             served=served,
             trace=self.trace(),
         )
+
+    def considered(self) -> tuple[Candidate, ...]:
+        return tuple(self.judge.met) if self.judge is not None else ()
 
     def trace(self) -> Trace:
         return Trace(events=tuple(self.events))
@@ -666,12 +803,18 @@ def _joined(outcome: Outcome) -> Outcome:
         outcome,
         route="exact",
         reason=reason,
+        code="in-flight",
+        origins=all_of("reused", outcome.steps),
         reused_steps=len(outcome.steps),
         patched_steps=0,
         spent=Usage(),
         avoided=outcome.spent + outcome.avoided,
         trace=Trace(events=(*outcome.trace.events, Event(name="joined", detail=reason))),
     )
+
+
+def _planned(option: Option) -> _Why:
+    return _Why(option.plan.code, option.plan.reason)
 
 
 def _larger(one: Usage, other: Usage) -> Usage:

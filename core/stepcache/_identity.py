@@ -13,9 +13,8 @@ import json
 import marshal
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from typing import Any
+from typing import Any, NamedTuple
 
 from stepcache._types import Constraints, Message, Request
 
@@ -28,12 +27,12 @@ _ENCODER = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=True, check_circular=False
 )
 _SCOPES_KNOWN = 1024
-_scopes: dict[bytes, str] = {}
-"""Scopes by a hash of all that is in them: of a host's calls, most differ by the last text only."""
+_WORTH_A_HASH = 1024
+_scopes: dict[str | bytes, str] = {}
+"""Scopes by all that is in them: of a host's calls, most differ by the last text only."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(NamedTuple):
     """Where a request belongs and what it is."""
 
     scope: str
@@ -60,13 +59,26 @@ def digest(*values: Any) -> str:
     return hashlib.sha256(canonical_json([_FORMAT, *values]).encode("ascii")).hexdigest()
 
 
-def identify(request: Request) -> Identity:
+def identify(request: Request, scope: str | None = None) -> Identity:
     """The scope and exact key of a request.
+
+    Args:
+        scope: Where to take the request for being; None finds out.
 
     Raises:
         ValueError: The request holds something without a JSON form, so it has no safe identity.
     """
-    known = _fingerprint(request)
+    if scope is None:
+        scope = _known_scope(request)
+    if request.contract.schema is None:
+        # What canonical_json says of such a list, without walking it.
+        text = f'["{_FORMAT}","exact","{scope}",{encode_basestring_ascii(request.text)},null]'
+        return Identity(scope, hashlib.sha256(text.encode("ascii")).hexdigest())
+    return Identity(scope, digest("exact", scope, request.text, request.contract.schema))
+
+
+def _known_scope(request: Request) -> str:
+    known = _likeness(request)
     scope = _scopes.get(known) if known is not None else None
     if scope is None:
         scope = _scope(request)
@@ -74,13 +86,7 @@ def identify(request: Request) -> Identity:
             if len(_scopes) >= _SCOPES_KNOWN:
                 _scopes.clear()
             _scopes[known] = scope
-    if request.contract.schema is None:
-        # What canonical_json says of such a list, without walking it.
-        text = f'["{_FORMAT}","exact","{scope}",{encode_basestring_ascii(request.text)},null]'
-        return Identity(scope=scope, exact_key=hashlib.sha256(text.encode("ascii")).hexdigest())
-    return Identity(
-        scope=scope, exact_key=digest("exact", scope, request.text, request.contract.schema)
-    )
+    return scope
 
 
 def _scope(request: Request) -> str:
@@ -101,26 +107,29 @@ def _scope(request: Request) -> str:
     )
 
 
-def _fingerprint(request: Request) -> bytes | None:
-    """A hash of exactly what the scope is of, types told apart; None where it is of no plain
-    values. Equal scopes may have several (key order, 0 and 0.0), different ones never share one."""
-    closing = request.messages[-1:]
-    contract = request.contract
+def _likeness(request: Request) -> str | bytes | None:
+    """Exactly what the scope is of, types told apart, or a hash of it where it is long; None where
+    it is of no plain values. Equal scopes may have several (key order, 0 and 0.0), different ones
+    never share one."""
+    turns: Any = [(m.role, m.text, dict(m.extra) if m.extra else None) for m in request.messages]
+    if turns and turns[-1][0] == "user":
+        turns[-1] = (turns[-1][0], None, turns[-1][2])
+    contract, params = request.contract, request.params
     parts: Any = (
         request.namespace,
         request.model,
-        dict(request.params),
-        [(m.role, m.text, dict(m.extra)) for m in request.messages[:-1]],
-        [(m.role, None if m.role == "user" else m.text, dict(m.extra)) for m in closing],
+        dict(params) if params else None,
+        turns,
         contract.tools,
         contract.tool_choice,
         contract.response_format,
         request.task,
     )
     try:
-        return hashlib.sha256(marshal.dumps(parts, 2)).digest()
+        whole = marshal.dumps(parts, 2)
     except ValueError:  # something marshal does not take, a mapping of another kind for one
         return None
+    return whole if len(whole) <= _WORTH_A_HASH else hashlib.sha256(whole).hexdigest()
 
 
 def canonical_key(scope: str, constraints: Constraints, residue: tuple[str, ...]) -> str:

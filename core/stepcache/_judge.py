@@ -6,16 +6,21 @@ answer whose steps do not join to it is one step (law 3).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from stepcache._admission import complete
+from stepcache._counts import count
 from stepcache._difference import content, residue_differences
 from stepcache._identity import canonical_key
+from stepcache._patience import Budget
 from stepcache._plan import make_plan, worst
+from stepcache._proofs import Proofs
 from stepcache._types import (
     Block,
+    Candidate,
     Constraints,
     Declined,
     Difference,
@@ -32,17 +37,18 @@ from stepcache._types import (
 )
 from stepcache.protocols import Task, Verifier
 
-__all__ = ["Gap", "Judge", "Option", "find_judge", "said"]
+__all__ = ["OVER_BUDGET", "Gap", "Judge", "Option", "find_judge", "said"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 Note = Callable[[str, str], None]
 """Takes the name and the detail of one line of the trace."""
 
+OVER_BUDGET = "over-budget"
+"""Code of what nobody had the time to prove."""
+_MAX_CUTS = 4
 _MAX_ENDINGS = 12
 """Endings tried for one beginning, beside the whole deterministic answer."""
-
-_COST = {"reuse": 0.0, "adapt": 0.001, "patch": 0.01, "skip": 9.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +75,6 @@ class Option:
     verdicts: tuple[Verdict, ...]
 
     @property
-    def cost(self) -> float:
-        """What taking it would cost, for putting options in order."""
-        return _COST[self.plan.action] + self.plan.share
-
-    @property
     def gap(self) -> Gap:
         """What a patch has to fill."""
         return Gap(steps=self.steps, block=self.plan.blocks[0], verdicts=self.verdicts)
@@ -86,6 +87,8 @@ def find_judge(
     policy: Policy,
     verifiers: Sequence[Verifier],
     note: Note,
+    proofs: Proofs | None = None,
+    budget: Budget | None = None,
 ) -> Judge | None:
     """The first task that accepts a request, with the constraints it read; None when none does."""
     for task in tasks:
@@ -102,7 +105,18 @@ def find_judge(
             note("task", f"not {task.name}: it raised {said(error)}")
             continue
         note("task", task.name)
-        return Judge(task, parsed, tokens, key, policy, tuple(verifiers), note)
+        known = None if verifiers else proofs
+        return Judge(
+            task,
+            parsed,
+            tokens,
+            key,
+            policy,
+            tuple(verifiers),
+            note,
+            known,
+            budget if budget is not None else Budget(None, None),
+        )
     note("task", "none accepts it")
     return None
 
@@ -120,33 +134,62 @@ class Judge:
     policy: Policy
     verifiers: tuple[Verifier, ...]
     note: Note
+    proofs: Proofs | None = None
+    """What was proven before; None where verifiers beside the task may change their minds."""
+    budget: Budget = field(default_factory=lambda: Budget(None, None))
+    """What proofs may still take."""
+    met: list[Candidate] = field(default_factory=list)
+    """The entries considered so far."""
+    cuts: dict[str, tuple[Step, ...]] = field(default_factory=dict)
+    """The answers cut last: one is checked, kept and handed over."""
 
     # --- candidates ----------------------------------------------------------------------------
 
-    def consider(self, entry: Entry) -> Option | None:
+    def consider(self, entry: Entry, similarity: float | None = None) -> Option | None:
         """What could be done with an entry; None when a difference is not explained (law 2)."""
+        with self.budget:
+            return self._consider(entry, similarity)
+
+    def _consider(self, entry: Entry, similarity: float | None) -> Option | None:
         new, old = self.constraints, entry.constraints
         if old is None:
             return None
-        if (old.task, old.version) != (new.task, new.version):
-            self.note("retired", f"entry {entry.id} is of {old.task} {old.version}")
-            return None
+        differences: tuple[Difference, ...] = ()
+        option: Option | None = None
         try:
-            tokens = content(entry.prompt, old.spans, self.task.neutral)
-            differences = (
-                *residue_differences(tokens, self.content),
-                *self.task.differences(old, new),
-            )
-            unexplained = [d for d in differences if not d.explained]
-            if unexplained:
-                self.note("differs", _told(unexplained))
-                return None
-            if differences:
-                self.note("explained", _told(differences))
-            return self._assess(entry, old, changed=bool(differences))
+            if self.budget.over:
+                code, why = OVER_BUDGET, self._over()
+            elif (old.task, old.version) != (new.task, new.version):
+                code, why = "retired", f"entry {entry.id} is of {old.task} {old.version}"
+            else:
+                tokens = content(entry.prompt, old.spans, self.task.neutral)
+                differences = (
+                    *residue_differences(tokens, self.content),
+                    *self.task.differences(old, new),
+                )
+                code, why = "differs", _told([d for d in differences if not d.explained])
+                if not why:
+                    if differences:
+                        self.note("explained", _told(differences))
+                    option = self._assess(entry, old, changed=bool(differences))
         except Exception as error:  # noqa: BLE001 - law 6: a verifier that raises is unknown
-            self.note("differs", f"{self.task.name} raised {said(error)}")
-            return None
+            code, why = "task-raised", f"{self.task.name} raised {said(error)}"
+        if option is None:
+            self.note("retired" if code == "retired" else "differs", why)
+        else:
+            code, why = option.plan.code, option.plan.reason
+        self.met.append(
+            Candidate(
+                entry=entry,
+                action=option.plan.action if option is not None else "rejected",
+                code=code,
+                reason=why,
+                similarity=similarity,
+                differences=differences,
+                verdicts=option.verdicts if option is not None else (),
+            )
+        )
+        return option
 
     def _assess(self, entry: Entry, old: Constraints, *, changed: bool) -> Option:
         verdicts = self.verify(entry.steps)
@@ -154,7 +197,8 @@ class Judge:
         if plan.action == "reuse":
             verdict = self.whole(entry.steps)
             if verdict.status is not Status.PASS:
-                plan = Plan(action="skip", reason=f"the whole: {verdict.reason}", share=1.0)
+                why = f"the whole: {verdict.reason}"
+                plan = Plan(action="skip", code=verdict.code, reason=why, share=1.0)
         option = Option(entry=entry, plan=plan, steps=entry.steps, verdicts=verdicts)
         # Steps that happen to hold under changed demands still speak of the old ones; where they
         # can be re-derived, they speak of the new.
@@ -170,16 +214,26 @@ class Judge:
         verdicts = self.verify(steps)
         if worst([*verdicts, self.whole(steps)]) is not None:
             return None
-        plan = Plan(action="adapt", reason=f"{len(steps)} steps re-derived and verified")
+        why = f"{count(len(steps), 'step')} re-derived and verified"
+        plan = Plan(action="adapt", code="re-derived", reason=why)
         return replace(option, plan=plan, steps=steps, verdicts=verdicts)
 
     # --- verdicts ------------------------------------------------------------------------------
 
     def verify(self, steps: Sequence[Step]) -> tuple[Verdict, ...]:
         """A verdict for each step, further verifiers included."""
-        return tuple(self._verify(step) for step in steps)
+        known = self.proofs.steps(self.canonical, steps) if self.proofs else None
+        if known is not None:
+            return known
+        with self.budget:
+            verdicts = tuple(self._verify(step) for step in steps)
+        if self.proofs:
+            self.proofs.keep_steps(self.canonical, steps, verdicts)
+        return verdicts
 
     def _verify(self, step: Step) -> Verdict:
+        if self.budget.over:
+            return Verdict.unknown(OVER_BUDGET, self._over())
         try:
             verdict = self.task.verify(step, self.constraints)
             for verifier in self.verifiers:
@@ -191,10 +245,22 @@ class Judge:
 
     def whole(self, steps: Sequence[Step]) -> Verdict:
         """The final check: do the steps join to an answer that satisfies the request?"""
+        known = self.proofs.whole(self.canonical, steps) if self.proofs else None
+        if known is not None:
+            return known
+        if self.budget.over:
+            return Verdict.unknown(OVER_BUDGET, self._over())
         try:
-            return self.task.check(steps, self.constraints)
+            with self.budget:
+                verdict = self.task.check(steps, self.constraints)
         except Exception as error:  # noqa: BLE001 - law 6
             return Verdict.unknown("check-raised", f"the final check raised {said(error)}")
+        if self.proofs:
+            self.proofs.keep_whole(self.canonical, steps, verdict)
+        return verdict
+
+    def _over(self) -> str:
+        return f"proofs took longer than max_verify_seconds={self.budget.seconds:g}"
 
     def reply(self, reply: Reply) -> Verdict:
         """The final check of a model's reply."""
@@ -206,6 +272,14 @@ class Judge:
 
     def cut(self, text: str) -> tuple[Step, ...]:
         """The answer's steps; one step when the task's own cut loses a character."""
+        steps = self.cuts.get(text)
+        if steps is None:
+            if len(self.cuts) >= _MAX_CUTS:
+                self.cuts.clear()
+            steps = self.cuts[text] = self._cut(text)
+        return steps
+
+    def _cut(self, text: str) -> tuple[Step, ...]:
         steps = self._safely(self.task.segment, text)
         if steps is None or join(steps) != text:
             self.note("task", f"{self.task.name} broke law 3: its steps do not join to the answer")
@@ -222,7 +296,7 @@ class Judge:
             return None
         quoted = _chars(call) - sum(len(m.text) for m in request.messages)
         if quoted > self.policy.max_quoted_chars:
-            self.note("patch", f"it would quote {quoted} characters of the cache")
+            self.note("patch", f"it would quote {count(quoted, 'character')} of the cache")
             return None
         return call
 
@@ -305,9 +379,25 @@ class Judge:
 
 
 def said(error: BaseException) -> str:
-    """An error in one short line."""
+    """An error in one short line; a key or a password in an address of it is not repeated."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    return f"{type(error).__name__}: {_SECRET.sub(_masked, lines[0][:2_000])[:200]}"
+
+
+_SECRET = re.compile(
+    r"(://)[^/\s@]{1,200}@"
+    r"|(\b(?:api[-_]?key|key|token|secret|password|passwd|signature|sig|authorization|bearer)\b"
+    r"[\"']?\s{0,3}[=:\s]\s{0,3}[\"']?)(?:bearer\s{1,3}|basic\s{1,3})?[^\s\"'&,;]{6,}"
+    r"|()\b(?:sk|pk|rk|gsk|xai|hf|ghp|AIza|AKIA)[-_A-Za-z0-9]{12,}",
+    re.IGNORECASE,
+)
+
+
+def _masked(match: re.Match[str]) -> str:
+    before = match.group(1) or match.group(2) or ""
+    return f"{before}***{'@' if match.group(1) else ''}"
 
 
 def _chars(call: ModelCall) -> int:

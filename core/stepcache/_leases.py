@@ -15,9 +15,10 @@ import asyncio
 import time
 from collections.abc import Iterator
 from inspect import isawaitable
-from typing import Any
+from typing import Any, Self
 
 from stepcache._errors import StoreError
+from stepcache._patience import in_thread, is_cancelled
 from stepcache.protocols import Store
 
 __all__ = ["Leases"]
@@ -33,64 +34,91 @@ class Leases:
         patience: Seconds to wait for another's lease.
     """
 
-    __slots__ = ("_held", "_lasting", "_patience", "_store")
+    __slots__ = ("_patience", "_store", "held")
 
     def __init__(self, store: Store, patience: float) -> None:
-        self._store: Any = store if hasattr(store, "put_leased") else None
+        self._store: Any = store
         self._patience = patience
-        self._lasting = max(0.5, 0.8 * patience)
-        self._held: tuple[str, int] | None = None
+        self.held: tuple[str, int] | None = None
+        """Key and token."""
 
     @property
-    def held(self) -> tuple[str, int] | None:
-        """Key and token."""
-        return self._held
+    def _lasting(self) -> float:
+        return max(0.5, 0.8 * self._patience)
 
     def take(self, key: str) -> None:
         """Become the one leader, or give up waiting."""
-        if self._store is None or self._held is not None:
+        if self.held is not None:
             return
         try:
+            if not hasattr(self._store, "put_leased"):
+                return
             for pause in self._pauses():
                 token = self._store.acquire(key, self._lasting)
                 if token is not None:
-                    self._held = (key, token)
+                    self.held = (key, token)
                     return
                 time.sleep(pause)
         except Exception:  # noqa: BLE001 - law 11: a lease is a saving, never a condition
             return
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
 
     async def atake(self, key: str) -> None:
         """As :meth:`take`, without blocking the event loop."""
-        if self._store is None or self._held is not None:
+        if self.held is not None:
             return
         try:
+            if not hasattr(self._store, "put_leased"):
+                return
             for pause in self._pauses():
                 token = await self._call("acquire", key, self._lasting)
                 if token is not None:
-                    self._held = (key, token)
+                    self.held = (key, token)
                     return
                 await asyncio.sleep(pause)
         except Exception:  # noqa: BLE001 - law 11: a lease is a saving, never a condition
             return
+        except asyncio.CancelledError:
+            if is_cancelled():
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.arelease()
 
     def release(self) -> None:
         """Let the next one lead."""
-        if self._held is not None:
-            held, self._held = self._held, None
+        if self.held is not None:
+            held, self.held = self.held, None
             try:
                 self._store.release(*held)
             except Exception:  # noqa: BLE001 - law 11: a lease is a saving, never a condition
                 return  # it ends by itself
+            except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
 
     async def arelease(self) -> None:
         """As :meth:`release`."""
-        if self._held is not None:
-            held, self._held = self._held, None
+        if self.held is not None:
+            held, self.held = self.held, None
             try:
                 await self._call("release", *held)
             except Exception:  # noqa: BLE001 - law 11: a lease is a saving, never a condition
                 return
+            except asyncio.CancelledError:
+                if is_cancelled():
+                    raise
 
     def _pauses(self) -> Iterator[float]:
         deadline, pause = time.monotonic() + self._patience, _FIRST_PAUSE
@@ -103,7 +131,7 @@ class Leases:
     async def _call(self, name: str, *args: Any) -> Any:
         method = getattr(self._store, name)
         if getattr(self._store, "blocking", False):
-            return await asyncio.to_thread(method, *args)
+            return await in_thread(method, *args)
         result = method(*args)
         return await result if isawaitable(result) else result
 

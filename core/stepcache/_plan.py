@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from stepcache._counts import count
 from stepcache._types import Block, Plan, Policy, Status, Step, Verdict
 
 __all__ = ["make_plan", "share_of", "to_the_end", "worst"]
@@ -18,20 +19,24 @@ def make_plan(
         block: What the task would make anew; None when it would make nothing.
     """
     if block is None:
-        return Plan(action="reuse", reason=f"all {len(steps)} steps verified")
+        which = "the one step" if len(steps) == 1 else f"all {count(len(steps), 'step')}"
+        return Plan(action="reuse", code="all-verified", reason=f"{which} verified")
     first = worst(verdicts[block.start : block.stop])
     reason = first.reason if first is not None else "the task asks for it anew"
+    code = first.code if first is not None else "asked-anew"
     why = f"step {block.start + 1} of {len(steps)}: {reason}"
     share = share_of(steps, verdicts, block)
     if not policy.patch:
-        return Plan(action="skip", reason=f"patching is off; {why}", share=share)
+        reason = f"patching is off; {why}"
+        return Plan(action="skip", code="patching-off", reason=reason, share=share)
     if share > policy.max_patched_share:
         return Plan(
             action="skip",
+            code="too-much-anew",
             reason=f"{share:.0%} of the answer would have to be made anew; {why}",
             share=share,
         )
-    return Plan(action="patch", blocks=(block,), reason=why, share=share)
+    return Plan(action="patch", blocks=(block,), code=code, reason=why, share=share)
 
 
 def share_of(steps: Sequence[Step], verdicts: Sequence[Verdict], block: Block) -> float:

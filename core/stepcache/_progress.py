@@ -57,14 +57,15 @@ class Progress:
         """Whether an answer begins with all that has been shown."""
         return answer.startswith(self.shown)
 
-    def standing(self, answer: str | None) -> str:
+    def standing(self, answer: str | None, *, cut_off: bool = False) -> str:
         """The longest beginning that stands, of an answer that failed as a whole.
 
         Args:
             answer: All there is of it; None where the reply could not be used.
+            cut_off: Whether it ended before its end: then its last line is no whole line.
         """
         found = self._longest(self._beginnings(answer or self.beginning), self.shown)
-        return self._longest([answer], found) if answer else found
+        return self._longest([answer], found) if answer and not cut_off else found
 
     def _longest(self, texts: Iterable[str], best: str) -> str:
         for text in texts:

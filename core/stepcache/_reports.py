@@ -9,7 +9,15 @@ from __future__ import annotations
 from stepcache._identity import digest
 from stepcache._types import RESERVED_TAG, Entry
 
-__all__ = ["REPORTS", "has_namespace", "namespace_tags", "report_key", "report_of"]
+__all__ = [
+    "REPORTS",
+    "has_namespace",
+    "namespace_tags",
+    "report_key",
+    "report_of",
+    "tenant_named",
+    "tenant_of",
+]
 
 REPORTS = digest("reports")
 """The scope of all reports."""
@@ -39,6 +47,7 @@ def report_of(entry: Entry) -> Entry:
         prompt="",
         constraints=None,
         steps=(),
+        tags=tuple(tag for tag in entry.tags if tag.startswith(_NAMESPACE)),
     )
 
 
@@ -52,3 +61,19 @@ def has_namespace(entry: Entry, namespace: str) -> bool:
     if namespace:
         return namespace_tags(namespace)[0] in entry.tags
     return not any(tag.startswith(_NAMESPACE) for tag in entry.tags)
+
+
+def tenant_named(namespace: str) -> bytes:
+    """What :func:`tenant_of` says of a namespace's entries."""
+    return "".join(namespace_tags(namespace)).removeprefix(_NAMESPACE).encode()
+
+
+def tenant_of(entry: Entry) -> bytes | None:
+    """Whose an entry is, for limits by namespace; None for the engine's own notes, which are
+    nobody's and are not crowded out."""
+    if entry.scope == REPORTS:
+        return None
+    for tag in entry.tags:
+        if tag.startswith(_NAMESPACE):
+            return tag.removeprefix(_NAMESPACE).encode("utf-8", "surrogatepass")
+    return b""

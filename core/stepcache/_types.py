@@ -7,15 +7,16 @@ Plan, Route, Outcome).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, make_dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any, Literal, NoReturn, TypeAlias, TypeVar, cast
 
 __all__ = [
     "Action",
     "Block",
+    "Candidate",
     "Constraints",
     "Contract",
     "Control",
@@ -27,6 +28,7 @@ __all__ = [
     "JsonObject",
     "Message",
     "ModelCall",
+    "Origin",
     "Outcome",
     "Plan",
     "Policy",
@@ -42,6 +44,8 @@ __all__ = [
     "Verdict",
 ]
 
+T = TypeVar("T")
+
 JsonObject: TypeAlias = Mapping[str, Any]
 """A JSON object: string keys, values that the ``json`` module can write."""
 
@@ -49,6 +53,11 @@ Route: TypeAlias = Literal["exact", "reuse", "adapt", "patch", "skip", "miss", "
 """The way a request went. See :class:`Outcome`."""
 
 Action: TypeAlias = Literal["reuse", "adapt", "patch", "skip"]
+
+Origin: TypeAlias = Literal["reused", "adapted", "patched", "generated", "solved"]
+"""Where a step of an answer comes from: as it was stored, re-derived without the model, made anew
+by the model in a stored answer, part of a whole answer of the model's, or the task's deterministic
+answer."""
 
 Purpose: TypeAlias = Literal["answer", "patch", "repair"]
 """Why the model is asked: the request itself, a missing part, or a second try."""
@@ -158,7 +167,7 @@ class Control:
             UsageError: Anything else; names the fields there are.
         """
         if value is None:
-            return cls()
+            return _NO_WISHES
         if isinstance(value, Control):
             return value
         if isinstance(value, str) and value in ("bypass", "refresh"):
@@ -172,6 +181,10 @@ class Control:
         if isinstance(fields.get("tags"), str):
             fields["tags"] = (fields["tags"],)
         return cls(**fields)
+
+
+_NO_WISHES = Control()
+"""Of a call that says nothing; making one checks every field."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,7 +377,7 @@ class Entry:
 
     @property
     def text(self) -> str:
-        return "".join(step.text for step in self.steps)
+        return join(self.steps)
 
 
 # --- asking a model ----------------------------------------------------------------------------
@@ -412,8 +425,27 @@ class Plan:
     action: Action
     blocks: tuple[Block, ...] = ()
     reason: str = ""
+    code: str = ""
+    """The reason as a stable kebab-case code, which quotes nothing."""
     share: float = 0.0
     """Portion of the answer, 0 to 1, that has to be made anew."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A stored entry that was considered for a request, and what was found of it."""
+
+    entry: Entry
+    action: Literal["reuse", "adapt", "patch", "skip", "rejected"]
+    """What could be done with it; rejected where a difference is not explained."""
+    code: str
+    """Why, as a stable kebab-case code."""
+    reason: str
+    similarity: float | None = None
+    """Cosine, -1 to 1; None where it was found by its demands."""
+    differences: tuple[Difference, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+    """One for each step, under the new request's demands; none where it was rejected before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -449,8 +481,17 @@ class Outcome:
     route: Route
     reason: str
     """One sentence saying why this route."""
+    code: str = ""
+    """The reason as a stable kebab-case code: unlike the sentence it quotes nothing of a text."""
+    task: str | None = None
+    """The family of answers, where one accepts the request or the entry was kept under one."""
     steps: tuple[Step, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    """Where each step comes from."""
+    candidates: tuple[Candidate, ...] = field(default=(), compare=False, repr=False)
+    """The stored entries that were considered, in order. They carry times, so outcomes that differ
+    in nothing else are equal."""
     reused_steps: int = 0
     patched_steps: int = 0
     entry_id: str | None = None
@@ -471,7 +512,9 @@ class Outcome:
         """The outcome as plain JSON-able data: what hosts attach to an answer."""
         return {
             "route": self.route,
+            "code": self.code,
             "reason": self.reason,
+            "task": self.task,
             "reused_steps": self.reused_steps,
             "patched_steps": self.patched_steps,
             "entry_id": self.entry_id,
@@ -479,6 +522,24 @@ class Outcome:
             "avoided": self.avoided.as_dict(),
             "trace": [str(event) for event in self.trace.events],
         }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: each step coloured by where it comes from, with its verdict."""
+        from stepcache._render._outcome import outcome_html
+
+        return outcome_html(self)
+
+    def _repr_markdown_(self) -> str:
+        """The same for viewers that show no HTML."""
+        from stepcache._render._outcome import outcome_markdown
+
+        return outcome_markdown(self)
+
+    def __rich__(self) -> Any:
+        """The same for ``rich.print``."""
+        from stepcache._render._outcome import outcome_rich
+
+        return outcome_rich(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -516,6 +577,25 @@ class Policy:
     """Longer answers are not admitted."""
     max_quoted_chars: int = 8_000
     """Cached text a patch prompt may quote; above it the answer is asked for whole."""
+    max_entry_chars: int = 1_000_000
+    """Prompt, answer and the host's record of it together; what is longer is not admitted."""
+    max_verify_seconds: float | None = 10.0
+    """Seconds that the proofs of one request may take together. What is not proven by then counts
+    as unknown: nothing stored is served, and the model is asked. A verifier with a truthy
+    ``blocking`` attribute is not waited for any longer, either. None sets no bound."""
+    max_embed_seconds: float | None = 30.0
+    """Seconds to wait for the embedder, which runs in a thread of its own unless it is asynchronous
+    or says ``blocking = False``. Then nothing similar is found. None waits for ever."""
+    max_store_seconds: float | None = None
+    """Seconds to wait for one answer of the store, in a thread of its own. Then it is a miss. None
+    leaves it to the store: those that come with this package have bounds of their own."""
+    require_namespace: bool = False
+    """Refuse requests that name no namespace, and keep what the engine's own methods see and change
+    within one: for applications that serve several tenants."""
+    redact: Callable[[str], str] | None = None
+    """What is taken out of texts before they are stored. A request of which something is taken out
+    is served again to the very same request only; an answer of which something would be taken out
+    is not stored, for what is left of it is not the answer."""
     stream_unverified: bool = False
     """Streams pass every miss through as it comes. Time to the first token is then the model's,
     and an answer that fails its check has been read before anybody could mend it: it is handed
@@ -530,6 +610,7 @@ class Policy:
             ("max_prompt_chars", 0),
             ("max_answer_chars", 1),
             ("max_quoted_chars", 0),
+            ("max_entry_chars", 1),
         ):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or value < low:
@@ -543,8 +624,17 @@ class Policy:
             raise _bad("ttl", self.ttl, "use seconds above 0, or None to keep entries")
         if not self.max_wait >= 0:
             raise _bad("max_wait", self.max_wait, "use seconds of at least 0")
+        for name in ("max_verify_seconds", "max_embed_seconds", "max_store_seconds"):
+            value = getattr(self, name)
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if value is not None and not (number and value > 0):
+                raise _bad(name, value, "use seconds above 0, or None for no bound")
         if self.on_reject not in ("return", "raise"):
             raise _bad("on_reject", self.on_reject, "use 'return' or 'raise'")
+        if not isinstance(self.require_namespace, bool):
+            raise _bad("require_namespace", self.require_namespace, "use True or False")
+        if self.redact is not None and not callable(self.redact):
+            raise _bad("redact", self.redact, "use a function from text to text, or None")
 
 
 def _misused(what: str) -> Exception:
@@ -565,4 +655,27 @@ def _bad(name: str, value: object, fix: str) -> Exception:
 
 def join(steps: Sequence[Step]) -> str:
     """The text of all steps."""
-    return "".join(step.text for step in steps)
+    return steps[0].text if len(steps) == 1 else "".join(step.text for step in steps)
+
+
+def quick(kind: type[T]) -> type[T]:
+    """What makes values of a frozen dataclass at the price of a mutable one: a third of its own.
+
+    Args:
+        kind: A frozen dataclass with slots, keyword-only fields, and no default made by a factory.
+    """
+    names = [(f.name, Any, field(default=f.default)) for f in fields(cast("Any", kind))]
+
+    def freeze(self: Any) -> None:
+        self.__class__ = kind
+
+    twin = make_dataclass(
+        f"_{kind.__name__}",
+        names,
+        slots=True,
+        kw_only=True,
+        eq=False,
+        repr=False,
+        namespace={"__post_init__": freeze},
+    )
+    return cast("type[T]", twin)

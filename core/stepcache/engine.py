@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import threading
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
+from functools import partial
 from inspect import isawaitable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
-from stepcache import _flow
+from stepcache import _batch, _flow, _inspection
 from stepcache._drive import Piece, Ports, adrive, astream, drive, refuse_awaitable, stream
-from stepcache._errors import ConfigurationError, UsageError
+from stepcache._effects import Flow
+from stepcache._errors import (
+    ConfigurationError,
+    EmbedderError,
+    NamespaceRequired,
+    PortError,
+    StoreError,
+    UsageError,
+)
 from stepcache._flights import Flights
+from stepcache._forking import fork_safe_lock
+from stepcache._inspection import Inspection
+from stepcache._memo import apart
+from stepcache._patience import Patience
 from stepcache._reports import REPORTS, has_namespace, report_of
-from stepcache._types import Control, Outcome, Policy, Reply, Request
+from stepcache._selection import Selection
+from stepcache._telling import Telling
+from stepcache._types import Control, Entry, Outcome, Policy, Reply, Request, Route
+from stepcache._vectors import VectorMemo
 from stepcache.protocols import (
     Backend,
     BrowsableStore,
     Embedder,
+    Face,
     Listener,
     Maybe,
     Store,
@@ -63,7 +78,8 @@ class StepCacheEngine:
         policy: Every knob; None takes the safe defaults.
         ttl: Seconds entries may be served, shorthand for ``Policy(ttl=...)``.
         backend: The model for calls that bring none of their own.
-        listeners: Called with ``(request, outcome, seconds)`` after each answer.
+        listeners: Called with ``(request, outcome, timing)`` after each answer; see
+            :mod:`stepcache.telemetry` for ready ones.
 
     Raises:
         ConfigurationError: An argument cannot work; the message says which, why and the fix.
@@ -106,15 +122,32 @@ class StepCacheEngine:
         self.store = open_store(store)
         self.embedder = embedder
         self.backend = backend
-        self.listeners = tuple(listeners)
-        self._setup = _flow.Setup(tasks=chosen, policy=self.policy, verifiers=tuple(verifiers))
+        self._telling = Telling(listeners)
+        self._setup = _flow.Setup(
+            tasks=chosen,
+            policy=self.policy,
+            verifiers=_bounded(verifiers, self.policy),
+            clock=time.monotonic,
+        )
         self._flights = Flights()
-        self._counts: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._embedding = _waiting("the embedder", self.policy.max_embed_seconds, EmbedderError)
+        self._storing = _waiting("the store", self.policy.max_store_seconds, StoreError)
+        self._vectors = VectorMemo()
+        self._own_ports: Ports | None = None
+        self._counts: dict[str, int] = dict.fromkeys(get_args(Route), 0)
+        self._lock = fork_safe_lock()
 
     @property
     def tasks(self) -> tuple[Task, ...]:
         return self._setup.tasks
+
+    @property
+    def verifiers(self) -> tuple[Verifier, ...]:
+        return self._setup.verifiers
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        return self._telling.listeners
 
     # --- answering -----------------------------------------------------------------------------
 
@@ -129,18 +162,16 @@ class StepCacheEngine:
             Exception: Whatever the model raises, as it is.
         """
         request, control = self._taken(request, control)
-        started = time.perf_counter()
         flow = _flow.resolve(request, self._setup, control)
-        return self._told(request, drive(flow, self._ports(backend)), started)
+        return self._run("resolve", request, flow, self._ports(backend))
 
     async def aresolve(
         self, request: Request, *, backend: Backend | None = None, control: Control | None = None
     ) -> Outcome:
         """As :meth:`resolve`; ports may be asynchronous."""
         request, control = self._taken(request, control)
-        started = time.perf_counter()
         flow = _flow.resolve(request, self._setup, control)
-        return self._told(request, await adrive(flow, self._ports(backend)), started)
+        return await self._arun("aresolve", request, flow, self._ports(backend))
 
     def stream(
         self, request: Request, *, backend: Backend | None = None, control: Control | None = None
@@ -148,14 +179,22 @@ class StepCacheEngine:
         """Answer in pieces: verified steps, or the model's own pieces where nothing is to be
         verified; the :class:`~stepcache.Outcome` comes last. Closing early keeps nothing."""
         request, control = self._taken(request, control)
-        started = time.perf_counter()
         flow = _flow.resolve(request, self._setup, control, streaming=True)
-        pieces = stream(flow, self._ports(backend))
+        watch = self._telling.watch("stream")
+        pieces = stream(flow if watch is None else watch.around(flow), self._ports(backend))
         try:
             for piece in pieces:
                 if isinstance(piece, Outcome):
-                    self._told(request, piece, started)
+                    self._count(piece)
+                    if watch is not None:
+                        self._telling.tell(request, piece, watch.timing())
+                elif watch is not None:
+                    watch.piece()
                 yield piece
+        except Exception as error:
+            if watch is not None:
+                self._telling.tell_failure(request, error, watch.timing())
+            raise
         finally:
             pieces.close()
 
@@ -164,14 +203,22 @@ class StepCacheEngine:
     ) -> AsyncIterator[Piece]:
         """As :meth:`stream`; ports may be asynchronous."""
         request, control = self._taken(request, control)
-        started = time.perf_counter()
         flow = _flow.resolve(request, self._setup, control, streaming=True)
-        pieces = astream(flow, self._ports(backend))
+        watch = self._telling.watch("astream")
+        pieces = astream(flow if watch is None else watch.around(flow), self._ports(backend))
         try:
             async for piece in pieces:
                 if isinstance(piece, Outcome):
-                    self._told(request, piece, started)
+                    self._count(piece)
+                    if watch is not None:
+                        await self._telling.atell(request, piece, watch.timing())
+                elif watch is not None:
+                    watch.piece()
                 yield piece
+        except Exception as error:
+            if watch is not None:
+                await self._telling.atell_failure(request, error, watch.timing())
+            raise
         finally:
             await cast("Any", pieces).aclose()
 
@@ -183,7 +230,10 @@ class StepCacheEngine:
         control: Control | None = None,
         max_concurrency: int = 8,
     ) -> list[Outcome]:
-        """Answer several requests at once, in their order; equal ones share one model call.
+        """Answer several requests at once, in their order.
+
+        What they need embedded is embedded in one call. Those that ask the same, in these or other
+        words, are answered one after another, so that the model is asked once.
 
         Args:
             max_concurrency: Requests under way at a time; 1 answers one after another.
@@ -191,21 +241,53 @@ class StepCacheEngine:
         Raises:
             Exception: The first error in the order of the requests, after all have ended.
         """
-        if max_concurrency < 1:
-            raise UsageError(f"max_concurrency is {max_concurrency}: use at least 1")
-        if max_concurrency == 1 or len(requests) < 2:
+        if _checked_concurrency(max_concurrency) == 1 or len(requests) < 2:
             return [self.resolve(r, backend=backend, control=control) for r in requests]
-        with ThreadPoolExecutor(min(max_concurrency, len(requests))) as pool:
-            futures = [
-                pool.submit(copy_context().run, self._resolve_one, request, backend, control)
-                for request in requests
-            ]
-        return [future.result() for future in futures]
+        taken = [self._taken(request, control) for request in requests]
+        ports = self._ports(backend)
+        ahead = [drive(_batch.look_ahead(r, self._setup, c), ports) for r, c in taken]
+        ports = _batch.embedded(ahead, ports)
+        batch = _batch.Batch(taken, ahead, self._setup)
 
-    def _resolve_one(
-        self, request: Request, backend: Backend | None, control: Control | None
-    ) -> Outcome:
-        return self.resolve(request, backend=backend, control=control)
+        def answer(numbers: Sequence[int]) -> None:
+            for number in numbers:
+                with batch.outcome_of(number) as told:
+                    flow = batch.flow(number)
+                    told.append(self._run("resolve", taken[number][0], flow, ports))
+
+        with ThreadPoolExecutor(min(max_concurrency, len(batch.groups))) as pool:
+            futures = [pool.submit(copy_context().run, answer, group) for group in batch.groups]
+        for future in futures:
+            future.result()
+        return batch.outcomes()
+
+    async def aresolve_many(
+        self,
+        requests: Sequence[Request],
+        *,
+        backend: Backend | None = None,
+        control: Control | None = None,
+        max_concurrency: int = 8,
+    ) -> list[Outcome]:
+        """As :meth:`resolve_many`; ports may be asynchronous."""
+        if _checked_concurrency(max_concurrency) == 1 or len(requests) < 2:
+            return [await self.aresolve(r, backend=backend, control=control) for r in requests]
+        taken = [self._taken(request, control) for request in requests]
+        ports = self._ports(backend)
+        ahead = [await adrive(_batch.look_ahead(r, self._setup, c), ports) for r, c in taken]
+        ports = await _batch.aembedded(ahead, ports)
+        batch = _batch.Batch(taken, ahead, self._setup)
+        room = asyncio.Semaphore(max_concurrency)
+
+        async def answer(numbers: Sequence[int]) -> None:
+            async with room:
+                for number in numbers:
+                    with batch.outcome_of(number) as told:
+                        flow = batch.flow(number)
+                        told.append(await self._arun("aresolve", taken[number][0], flow, ports))
+
+        await asyncio.gather(*(answer(group) for group in batch.groups))
+        return batch.outcomes()
 
     # --- for hosts that ask the model themselves ----------------------------------------------
 
@@ -217,22 +299,20 @@ class StepCacheEngine:
         ``outcome.served`` is False when the caller has to ask the model for the whole answer.
         """
         request, control = self._taken(request, control)
-        started = time.perf_counter()
         ports = self._ports(backend)
         may_patch = ports.backend is not None
         flow = _flow.lookup(request, self._setup, control, may_patch=may_patch)
-        return self._told(request, drive(flow, ports), started)
+        return self._run("lookup", request, flow, ports)
 
     async def alookup(
         self, request: Request, *, backend: Backend | None = None, control: Control | None = None
     ) -> Outcome:
         """As :meth:`lookup`; ports may be asynchronous."""
         request, control = self._taken(request, control)
-        started = time.perf_counter()
         ports = self._ports(backend)
         may_patch = ports.backend is not None
         flow = _flow.lookup(request, self._setup, control, may_patch=may_patch)
-        return self._told(request, await adrive(flow, ports), started)
+        return await self._arun("alookup", request, flow, ports)
 
     def admit(
         self, request: Request, reply: Reply, *, control: Control | None = None
@@ -250,6 +330,41 @@ class StepCacheEngine:
         flow = _flow.admit(request, reply, self._setup, control)
         return await adrive(flow, self._ports(None))
 
+    # --- looking -------------------------------------------------------------------------------
+
+    def inspect(
+        self,
+        request: Request,
+        *,
+        control: Control | None = None,
+        scope: str | None = None,
+        without: str | None = None,
+    ) -> Inspection:
+        """What would be done with a request now, and why; nothing is asked, kept or counted.
+
+        Args:
+            scope: The scope of a stored entry, to take the request for being of that one's model,
+                parameters, namespace and earlier turns; None finds the request's own.
+            without: Id of an entry to take for absent, e.g. to see why a request missed whose
+                answer has been kept since.
+        """
+        request, control = self._taken(request, control)
+        flow = _inspection.inspect(request, self._setup, control, scope=scope, without=without)
+        return drive(flow, self._ports(None))
+
+    async def ainspect(
+        self,
+        request: Request,
+        *,
+        control: Control | None = None,
+        scope: str | None = None,
+        without: str | None = None,
+    ) -> Inspection:
+        """As :meth:`inspect`; ports may be asynchronous."""
+        request, control = self._taken(request, control)
+        flow = _inspection.inspect(request, self._setup, control, scope=scope, without=without)
+        return await adrive(flow, self._ports(None))
+
     # --- upkeep --------------------------------------------------------------------------------
 
     def forget(
@@ -258,19 +373,26 @@ class StepCacheEngine:
         *,
         tag: str | None = None,
         namespace: str | None = None,
+        older_than: float | None = None,
+        where: Callable[[Entry], bool] | None = None,
     ) -> int:
         """Remove entries; returns how many went. Store errors are raised.
 
         Args:
-            entry_id: The entry of an answer, as its outcome names it.
+            entry_id: The entry of an answer, as its outcome names it; with a namespace, only if it
+                is one of that namespace's.
             tag: All entries that carry this tag.
-            namespace: All entries kept under this namespace, "" being the default one. With a tag,
-                those that carry both.
+            namespace: All entries kept under this namespace, "" being the default one. Where the
+                policy requires a namespace, the engine's own stands in for none.
+            older_than: All entries kept more than so many seconds ago.
+            where: All entries this predicate takes. Of several that are named, all have to hold.
 
         Raises:
             UsageError: Nothing is named, or the store cannot list its entries.
+            NamespaceRequired: The policy requires a namespace, and none is named.
         """
-        return _now_all(self._forgetting(entry_id, tag, namespace))
+        chosen = Selection(tag=tag, namespace=namespace, older_than=older_than, where=where)
+        return _now_all(self._forgetting(entry_id, chosen))
 
     async def aforget(
         self,
@@ -278,11 +400,14 @@ class StepCacheEngine:
         *,
         tag: str | None = None,
         namespace: str | None = None,
+        older_than: float | None = None,
+        where: Callable[[Entry], bool] | None = None,
     ) -> int:
         """As :meth:`forget`; the store may be asynchronous."""
-        return await _await_all(self._forgetting(entry_id, tag, namespace))
+        chosen = Selection(tag=tag, namespace=namespace, older_than=older_than, where=where)
+        return await _await_all(self._forgetting(entry_id, chosen))
 
-    def report_bad(self, entry_id: str) -> bool:
+    def report_bad(self, entry_id: str, *, namespace: str | None = None) -> bool:
         """Remove an entry whose answer was bad, and keep that answer from being admitted again.
 
         The report is about one answer to one demand: the same text for a re-worded request goes
@@ -291,34 +416,44 @@ class StepCacheEngine:
 
         Args:
             entry_id: The entry of an answer, as its outcome names it.
+            namespace: Do so only if it is an entry of this namespace.
 
         Returns:
             False when there is no such entry; nothing is remembered then.
 
         Raises:
             UsageError: The store cannot find entries by id.
+            NamespaceRequired: The policy requires a namespace, and none is named.
         """
-        return _now_all(self._reporting(entry_id))
+        return _now_all(self._reporting(entry_id, namespace))
 
-    async def areport_bad(self, entry_id: str) -> bool:
+    async def areport_bad(self, entry_id: str, *, namespace: str | None = None) -> bool:
         """As :meth:`report_bad`; the store may be asynchronous."""
-        return await _await_all(self._reporting(entry_id))
+        return await _await_all(self._reporting(entry_id, namespace))
 
-    def clear(self) -> int:
-        """Remove every entry of the store; returns how many. Store errors are raised."""
-        return _now_all(self._clearing())
+    def clear(self, namespace: str | None = None) -> int:
+        """Remove every entry; returns how many. Store errors are raised.
 
-    async def aclear(self) -> int:
+        Args:
+            namespace: Only what was kept under this namespace, reports included. Where the policy
+                requires a namespace, the engine's own stands in for none.
+
+        Raises:
+            NamespaceRequired: The policy requires a namespace, and none is named.
+        """
+        return _now_all(self._clearing(namespace))
+
+    async def aclear(self, namespace: str | None = None) -> int:
         """As :meth:`clear`; the store may be asynchronous."""
-        return await _await_all(self._clearing())
+        return await _await_all(self._clearing(namespace))
 
-    def count(self) -> int:
-        """Live entries in the store."""
-        return _now_all(self._counting())
+    def count(self, namespace: str | None = None) -> int:
+        """Live entries; with a namespace, or where the policy requires one, those of one alone."""
+        return _now_all(self._counting(namespace))
 
-    async def acount(self) -> int:
+    async def acount(self, namespace: str | None = None) -> int:
         """As :meth:`count`; the store may be asynchronous."""
-        return await _await_all(self._counting())
+        return await _await_all(self._counting(namespace))
 
     def close(self) -> None:
         """Let go of the store's files and connections."""
@@ -326,35 +461,61 @@ class StepCacheEngine:
 
     @property
     def routes(self) -> dict[str, int]:
-        """How many requests went each route so far."""
+        """How many requests went each route so far: those taken, in the order of `Route`."""
         with self._lock:
-            return dict(self._counts)
+            return {route: count for route, count in self._counts.items() if count}
 
     # --- inside --------------------------------------------------------------------------------
 
-    def _forgetting(
-        self, entry_id: str | None, tag: str | None, namespace: str | None
-    ) -> _Upkeep[int]:
+    def _forgetting(self, entry_id: str | None, chosen: Selection) -> _Upkeep[int]:
+        wall = self._wall(chosen.namespace)
         if entry_id is not None:
-            if tag is not None or namespace is not None:
-                raise UsageError("name an entry, or a tag and a namespace, not both")
+            if not replace(chosen, namespace=None).names_nothing:
+                raise UsageError("name an entry, or what all that go have in common, not both")
+            if wall is not None and not (yield from self._found(entry_id, wall)):
+                return 0
             return int((yield self.store.remove(entry_id)))
-        if tag is None and namespace is None:
-            raise UsageError("name an entry, a tag or a namespace; clear() removes everything")
-        gone = [
-            entry.id
-            for entry in (yield _browsable(self.store).entries())
-            if entry.scope != REPORTS
-            and (tag is None or tag in entry.tags)
-            and (namespace is None or has_namespace(entry, namespace))
-        ]
+        chosen = replace(chosen, namespace=wall) if not chosen.names_nothing else chosen
+        if chosen.names_nothing:
+            raise UsageError(
+                "name an entry, a tag, a namespace, an age or a predicate; "
+                "clear() removes everything"
+            )
+        now = time.time()
+        entries = yield _browsable(self.store).entries()
+        gone = [entry.id for entry in entries if chosen.takes(entry, now)]
         removed = 0
         for each in gone:
             removed += bool((yield self.store.remove(each)))
         return removed
 
-    def _reporting(self, entry_id: str) -> _Upkeep[bool]:
-        entry = yield _browsable(self.store).find(entry_id)
+    def _wall(self, namespace: str | None) -> str | None:
+        """The namespace that upkeep has to stay within; None for all.
+
+        Raises:
+            NamespaceRequired: There has to be one.
+        """
+        if not self.policy.require_namespace:
+            return namespace
+        return self._required(self.namespace if namespace is None else namespace)
+
+    def _required(self, namespace: str) -> str:
+        if not namespace.strip():
+            raise NamespaceRequired(
+                "this call names no namespace, and the policy requires one "
+                "(Policy.require_namespace): pass namespace= to the engine or face, to the "
+                "request, or with the call's cache control"
+            )
+        return namespace
+
+    def _found(self, entry_id: str, wall: str | None) -> _Upkeep[Entry | None]:
+        """An entry by its id, if it is one of a namespace's."""
+        entry: Entry | None = yield _browsable(self.store).find(entry_id)
+        foreign = entry is not None and wall is not None and not has_namespace(entry, wall)
+        return None if foreign else entry
+
+    def _reporting(self, entry_id: str, namespace: str | None) -> _Upkeep[bool]:
+        entry = yield from self._found(entry_id, self._wall(namespace))
         if entry is None:
             return False
         # First the report: whatever comes between, the answer does not come back.
@@ -366,12 +527,24 @@ class StepCacheEngine:
                 break
         return True
 
-    def _clearing(self) -> _Upkeep[int]:
-        reports = int((yield self.store.count(REPORTS)))
-        return int((yield self.store.clear())) - reports
+    def _clearing(self, namespace: str | None) -> _Upkeep[int]:
+        wall = self._wall(namespace)
+        if wall is None:
+            reports = int((yield self.store.count(REPORTS)))
+            return int((yield self.store.clear())) - reports
+        entries = yield _browsable(self.store).entries()
+        removed = 0
+        for entry in [entry for entry in entries if has_namespace(entry, wall)]:
+            gone = bool((yield self.store.remove(entry.id)))
+            removed += gone and entry.scope != REPORTS
+        return removed
 
-    def _counting(self) -> _Upkeep[int]:
-        return int((yield self.store.count())) - int((yield self.store.count(REPORTS)))
+    def _counting(self, namespace: str | None) -> _Upkeep[int]:
+        wall = self._wall(namespace)
+        if wall is None:
+            return int((yield self.store.count())) - int((yield self.store.count(REPORTS)))
+        entries = yield _browsable(self.store).entries()
+        return sum(entry.scope != REPORTS and has_namespace(entry, wall) for entry in entries)
 
     def _taken(self, request: Request, control: Control | None) -> tuple[Request, Control]:
         if not isinstance(request, Request):
@@ -380,28 +553,95 @@ class StepCacheEngine:
         namespace = control.namespace
         if namespace is None:
             namespace = request.namespace or self.namespace
+        if self.policy.require_namespace:
+            if not control.bypass:
+                self._required(namespace)
+            apart(namespace)
         if namespace != request.namespace:
             request = replace(request, namespace=namespace)
         return request, control
 
     def _ports(self, backend: Backend | None) -> Ports:
-        return Ports(
+        if backend is None:
+            own = self._own_ports
+            if (
+                own is not None
+                and own.backend is self.backend
+                and own.store is self.store
+                and own.embedder is self.embedder
+            ):
+                return own
+        ports = Ports(
             store=self.store,
             embedder=self.embedder,
             backend=backend if backend is not None else self.backend,
             flights=self._flights,
             max_wait=self.policy.max_wait,
+            embedding=self._embedding,
+            storing=self._storing,
+            vectors=self._vectors,
         )
+        if backend is None:
+            self._own_ports = ports
+        return ports
 
-    def _told(self, request: Request, outcome: Outcome, started: float) -> Outcome:
+    def _run(self, face: Face, request: Request, flow: Flow[Outcome], ports: Ports) -> Outcome:
+        if self.policy.require_namespace:
+            apart(request.namespace)
+        watch = self._telling.watch(face)
+        if watch is None:
+            return self._count(drive(flow, ports))
+        try:
+            outcome = drive(watch.around(flow), ports)
+        except Exception as error:
+            self._telling.tell_failure(request, error, watch.timing())
+            raise
+        self._telling.tell(request, self._count(outcome), watch.timing())
+        return outcome
+
+    async def _arun(
+        self, face: Face, request: Request, flow: Flow[Outcome], ports: Ports
+    ) -> Outcome:
+        if self.policy.require_namespace:
+            apart(request.namespace)
+        watch = self._telling.watch(face)
+        if watch is None:
+            return self._count(await adrive(flow, ports))
+        try:
+            outcome = await adrive(watch.around(flow), ports)
+        except Exception as error:
+            await self._telling.atell_failure(request, error, watch.timing())
+            raise
+        await self._telling.atell(request, self._count(outcome), watch.timing())
+        return outcome
+
+    def _count(self, outcome: Outcome) -> Outcome:
         with self._lock:
             self._counts[outcome.route] += 1
-        if self.listeners:
-            seconds = time.perf_counter() - started
-            for listener in self.listeners:
-                with suppress(Exception):  # a listener's fault is nobody else's
-                    listener(request, outcome, seconds)
         return outcome
+
+
+def _bounded(verifiers: Sequence[Verifier], policy: Policy) -> tuple[Verifier, ...]:
+    """The verifiers, of which those that say that they block are not waited for without end."""
+    seconds = policy.max_verify_seconds
+    if seconds is None:
+        return tuple(verifiers)
+    return tuple(
+        partial(Patience("the verifier", seconds, PortError).call, verifier)
+        if getattr(verifier, "blocking", False)
+        else verifier
+        for verifier in verifiers
+    )
+
+
+def _checked_concurrency(value: int) -> int:
+    if value < 1:
+        raise UsageError(f"max_concurrency is {value}: use at least 1")
+    return value
+
+
+def _waiting(port: str, seconds: float | None, error: type[PortError]) -> Patience | None:
+    return None if seconds is None else Patience(port, seconds, error)
 
 
 def _browsable(store: Store) -> BrowsableStore:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from stepcache._types import (
     Block,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vector: TypeAlias = NDArray[np.float32]
+    """A float32 array: of shape (dimension,), or with a row for each of several texts."""
 else:
     Vector: TypeAlias = Any
 
@@ -38,13 +39,18 @@ __all__ = [
     "BrowsableStore",
     "Delta",
     "Embedder",
+    "Face",
+    "FailureListener",
     "LeasingStore",
     "Listener",
     "Match",
     "Maybe",
+    "Part",
+    "PortName",
     "Store",
     "StreamingBackend",
     "Task",
+    "Timing",
     "Vector",
     "Verifier",
 ]
@@ -70,6 +76,49 @@ class Delta:
     text: str
     payload: object = None
     """The host's own chunk, passed through untouched."""
+
+
+Face: TypeAlias = Literal["resolve", "aresolve", "stream", "astream", "lookup", "alookup"]
+"""The engine's method by which a request came."""
+
+
+PortName: TypeAlias = Literal["store", "embedder", "model", "wait"]
+"""Whom the engine waits for; ``wait`` is an equal request in flight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One exchange with a port while a request was answered."""
+
+    port: PortName
+    what: str
+    """``get``, ``search``, ``put``, ``embed``, ``join``, ``settle``, or why the model was asked:
+    ``answer``, ``patch``, ``repair``."""
+    at: float
+    """Seconds from the beginning of the request."""
+    seconds: float
+    """In a stream the model's includes the time its reader takes between pieces."""
+    error: str | None = None
+    """Class name of what the port raised; the request may have been answered all the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How one request came and what it took, in seconds."""
+
+    face: Face
+    seconds: float
+    """From the call to the answer."""
+    proof: float = 0.0
+    """Parsing, comparing, verifying, planning: all that the engine itself does."""
+    first: float | None = None
+    """To the first piece of a stream."""
+    parts: tuple[Part, ...] = ()
+    """What was asked of the ports, in order."""
+
+    def of(self, port: PortName) -> float:
+        """Seconds spent at one port."""
+        return sum(part.seconds for part in self.parts if part.port == port)
 
 
 @runtime_checkable
@@ -277,7 +326,19 @@ class Verifier(Protocol):
 
 @runtime_checkable
 class Listener(Protocol):
-    """Told of what happens; its errors are swallowed."""
+    """Told of every answer before it is handed over; what it raises is logged, once.
 
-    def __call__(self, request: Request, outcome: Outcome, seconds: float, /) -> object:
+    It may be asynchronous, for asynchronous calls only. These move one with a truthy ``blocking``
+    attribute to a worker thread, so that it holds up no other call.
+    """
+
+    def __call__(self, request: Request, outcome: Outcome, timing: Timing, /) -> object:
         """One request was answered."""
+
+
+@runtime_checkable
+class FailureListener(Listener, Protocol):
+    """A listener that is told of errors too: the model's own, and rejections by policy."""
+
+    def failed(self, request: Request, error: Exception, timing: Timing, /) -> object:
+        """One request ended in an error, which goes on to the caller."""

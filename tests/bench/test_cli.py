@@ -81,15 +81,20 @@ def test_a_quick_run_from_the_command_line(
     """Paper and report by command, over HTTP: status 0, every file written, the same tables."""
     endpoint = scripted(("paper",))
     out = str(tmp_path / "out")
-    done = bench(
+    line = (
         *("paper", "--quick", "--splits", "paper", "--modes", "bare,stepcache", "--out", out),
         *("--base-url", endpoint.url, "--model-name", "scripted", "--prefill"),
     )
+    done = bench(*line)
     assert done.returncode == 0, done.stderr
     assert "wrong serves 0" in done.stdout
+    told = bench(*line, "--json")
+    assert {"bare", "stepcache"} <= json.loads(told.stdout)["paper"].keys(), told.stderr
+    assert "wrong serves 0" in told.stderr
     record = tmp_path / "out" / "results.json"
     assert json.loads(record.read_text())["run"]["splits"] == ["paper"]
-    again = bench("report", str(record), "--out", str(tmp_path / "again"))
+    again = bench("report", str(record), "--out", str(tmp_path / "again"), "--json")
     assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout) == json.loads(told.stdout)
     for name in ("report.md", "paper-latency.png"):
         assert (tmp_path / "again" / name).read_bytes() == (tmp_path / "out" / name).read_bytes()

@@ -5,6 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from stepcache.bench import _scale
 from stepcache.bench._hotpath import hotpath
 from stepcache.bench._scale import Prompts, scale, scale_table
 from stepcache.bench._timing import Pair, compare, table
@@ -69,14 +70,19 @@ def test_prompts_are_varied_and_repeatable(tmp_path):
         Prompts(tmp_path / "none")
 
 
-def test_scale_measures_an_index_and_a_file():
+def test_scale_measures_an_index_and_a_file(monkeypatch):
     """A row holds recall, memory and the spread of every operation."""
+    monkeypatch.setattr(_scale, "_WINDOWS", 4)
+    monkeypatch.setattr(_scale, "_WINDOW_SECONDS", 0.2)
     (row,) = scale([400], None)
     assert row["entries"] == 400
     assert row["exact"] is True
     assert row["recall_on_hits"] == 1.0
-    assert row["search_p50_us"] <= row["search_p99_us"]
+    assert row["search_hit_p50_us"] <= row["search_hit_p99_us"]
     assert row["sqlite_put_us"] > 0
+    assert row["sqlite_recall_on_hits"] == 1.0
+    for name in ("put_and_evict", "hit_alone", "hit_beside_puts"):
+        assert row[f"sqlite_{name}_p50_us"] > 0
     assert "| recall on hits | 1.0 |" in scale_table([row])
 
 

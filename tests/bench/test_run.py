@@ -61,13 +61,55 @@ def test_a_quick_run_of_every_mode(scripted: Open, options: Options, tmp_path: P
 
 
 def test_warm_up_is_shared_and_nothing_else(scripted: Open, options: Options) -> None:
-    """The model answers each base prompt once for all modes, every later request once for bare."""
+    """Asked every time, the model answers base prompts once for all modes, later ones for each."""
     endpoint = scripted(("paper",))
-    rows = run(options(endpoint, modes=("bare", "langchain"), splits=("paper",)), quiet())
+    chosen = options(endpoint, modes=("bare", "langchain"), splits=("paper",), share_calls=False)
+    rows = run(chosen, quiet())
     bases = {r.item.id for r in rows if r.item.split == "warm-up"}
     assert endpoint.calls == len(bases) + 2 * QUICK
     for row in rows:
         assert row.exchange.calls[0].prompt_tokens > 0
+
+
+def test_one_call_is_made_once_and_counted_for_each_mode(
+    scripted: Open, options: Options, tmp_path: Path
+) -> None:
+    """The same call for one request reaches the model once; its time and tokens count twice."""
+    endpoint = scripted(("paper",))
+    rows = run(options(endpoint, modes=("bare", "langchain"), splits=("paper",)), quiet())
+    bases = {r.item.id for r in rows if r.item.split == "warm-up"}
+    assert endpoint.calls == len(bases) + QUICK
+    seconds: dict[str, dict[str, float]] = {}
+    for row in rows:
+        if row.item.split != "warm-up":
+            assert len(row.exchange.calls) == 1
+            seconds.setdefault(row.item.id, {})[row.exchange.mode] = row.exchange.seconds
+    for one in seconds.values():
+        # What LangChain adds of its own may be anything, but the model's time is in it.
+        assert one["langchain"] > 0.5 * one["bare"] > 0
+    assert "makes it and the time it took is counted" in (tmp_path / "out/report.md").read_text()
+
+
+def test_seeds_side_by_side_answer_as_one_after_another(
+    scripted: Open, options: Options, tmp_path: Path
+) -> None:
+    """Seeds played at the same time give the same answers in the same order, and the log holds."""
+    endpoint = ScriptedEndpoint(lambda request: "x = 5")
+    with endpoint:
+        chosen = {"modes": ("bare", "stepcache"), "splits": ("paper",), "quick": False}
+        one = options(endpoint, seeds=(42, 43), out=tmp_path / "one", **chosen)
+        two = options(endpoint, seeds=(42, 43), out=tmp_path / "two", side_by_side=2, **chosen)
+        told = [
+            [
+                (r.item.id, r.exchange.mode, r.exchange.route, r.exchange.text)
+                for r in run(o, quiet())
+            ]
+            for o in (one, two)
+        ]
+        assert told[0] == told[1]
+        calls = endpoint.calls
+        run(two, quiet())
+        assert endpoint.calls == calls
 
 
 def test_a_run_goes_on_where_it_stopped(scripted: Open, options: Options, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_an_endpoint_that_is_not_there_ends_with_a_sentence() -> None:
     """Nobody listening: status 1, the error in a line, no traceback."""
     done = stepcache("demo", "--base-url", "http://127.0.0.1:9/v1", "--model-name", "m")
     assert done.returncode == 1
-    assert "Error: " in done.stderr
+    assert "Error: http://127.0.0.1:9/v1: " in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -100,3 +100,19 @@ def test_a_request_is_one_line_with_route_and_reason() -> None:
     ):
         assert part in line
     assert "1 patch" in text
+
+
+def test_a_narrow_terminal_has_the_reason_below() -> None:
+    """Number, route, seconds, tokens and correctness stay on the line, nothing of them cut off."""
+    console = Console(file=io.StringIO(), width=80)
+    one = exchange(7, {}, {"seconds": 0.25, "completion_tokens": 30})
+    console.print(header())
+    console.print(row(one))
+    heads, line, why = (
+        text.rstrip()
+        for text in console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    )
+    assert heads.endswith("tokens, saved correct")
+    assert line.startswith("7 ")
+    assert all(part in line for part in ("patch", "1.00 -> 0.25 s", "40, 60", "yes"))
+    assert why == "   the key [b] is missing"

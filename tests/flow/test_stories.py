@@ -85,7 +85,7 @@ def test_an_added_key() -> None:
         "candidates: 1 near enough of 1 found\n"
         "explained: key-added '' -> 'river'\n"
         "plan: patch #1: step 1 of 1: required keys are missing: river\n"
-        "patch: 1 of 1 steps made anew and verified\n"
+        "patch: 1 of 1 step made anew and verified\n"
         "admitted: entry #2"
     )
 
@@ -109,7 +109,7 @@ def test_a_wrong_answer() -> None:
     story = told(["Solve 7x = 21 for x."])
     assert story.startswith("fallback, because ")
     assert story.splitlines()[-3:] == [
-        "repair: asked to go on from the 9 characters that stand",
+        "repair: asked to go on from what stands: 9 characters",
         "fallback: the deterministic answer",
         "admitted: entry #1",
     ]

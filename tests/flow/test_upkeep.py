@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from stepcache import Control, Message, Policy, Reply, Request, StepCacheEngine, UsageError
 from stepcache.protocols import Store
 from stepcache.stores import MemoryStore, SQLiteStore
-from stepcache.testing import FaultyStore, ScriptedBackend
+from stepcache.testing import Clock, FaultyStore, ScriptedBackend
 
 MATH = "Solve 2x + 3 = 13 for x."
 REWORDED = "Please find x if 13 = 3 + 2x."
@@ -75,6 +76,30 @@ def test_forgetting_by_entry_tag_and_namespace(store: Store) -> None:
     assert engine.forget(tag="unknown") == 0
 
 
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_forgetting_by_age_and_predicate(kind: str, tmp_path: Path) -> None:
+    """Each alone and together with a tag; reports on bad answers are never what is meant."""
+    clock = Clock(time.time() - 100)
+    store: Any = MemoryStore(clock=clock)
+    if kind == "sqlite":
+        store = SQLiteStore(tmp_path / "c.db", clock=clock)
+    engine = StepCacheEngine(store=store, backend=ScriptedBackend(lambda call: "An answer."))
+    for name in ("Elbe", "Oder", "Rhine", "Isar", "Bad"):
+        tags = ("even",) if name in ("Oder", "Isar") else ()
+        outcome = engine.resolve(ask(f"Where is the {name}?"), control=Control(tags=tags))
+        clock.advance(10)
+    assert engine.report_bad(str(outcome.entry_id))
+    assert store.count() == 5
+    assert engine.forget(tag="even", older_than=85) == 1
+    assert engine.forget(where=lambda entry: "Elbe" in entry.prompt) == 1
+    assert engine.forget(older_than=75, where=lambda entry: False) == 0
+    assert engine.forget(older_than=75) == 1
+    assert [entry.prompt for entry in store.entries() if entry.prompt] == ["Where is the Isar?"]
+    assert engine.forget(where=lambda entry: True) == 1
+    assert store.count() == 1, "the report stays"
+    store.close()
+
+
 def test_what_to_forget_must_be_said() -> None:
     """Nothing named, too much named, or a store that cannot list: an error with the way out."""
     engine = StepCacheEngine()
@@ -82,6 +107,9 @@ def test_what_to_forget_must_be_said() -> None:
         engine.forget()
     with pytest.raises(UsageError, match="not both"):
         engine.forget("entry", tag="tag")
+    for age in (-1, float("nan"), "1h", True):
+        with pytest.raises(UsageError, match=r"older_than is .*: use seconds"):
+            engine.forget(older_than=age)  # type: ignore[arg-type]
     mute = StepCacheEngine(store=FaultyStore(MemoryStore(), set()))
     for act in (lambda: mute.forget(tag="a"), lambda: mute.report_bad("a")):
         with pytest.raises(UsageError, match="BrowsableStore"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,56 @@ def test_hits_are_lists_of_fresh_copies(chat: Make) -> None:
     assert again.usage_metadata["total_tokens"] == 0
     assert AIMessage.model_validate(again.model_dump()) == again
     assert again.id is None or again.id != first.id
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"model_name": "m", "finish_reason": "stop"},
+        {"safety": [{"category": "none"}], "empty": []},
+        {"filters": {"prompt": {}}},
+    ],
+)
+def test_records_are_not_shared_by_the_messages_made_of_them(metadata: dict[str, Any]) -> None:
+    """Whatever a reader does to one, down to what is nested in it, the next is as it was kept."""
+    cache = StepCache()
+    kept = ChatGeneration(
+        message=AIMessage(content="The Elbe.", response_metadata=metadata),
+        generation_info={**metadata},
+    )
+    prompt, model = dumps([HumanMessage("Name a river.")]), "[('model', 'm'), ('stop', None)]"
+    cache.update(prompt, model, [kept])
+    before = None
+    for _ in range(3):
+        found = cache.lookup(prompt, model)
+        assert found is not None
+        generation: Any = found[0]
+        told = generation.message.response_metadata
+        said = {**told, "stepcache": None}, generation.generation_info, generation.text
+        assert before in (None, deepcopy(said))
+        before = deepcopy(said)
+        for value in (*told.values(), *generation.generation_info.values()):
+            if isinstance(value, list):
+                value.append("changed")
+            elif isinstance(value, dict):
+                value["changed"] = True
+        told["changed"] = generation.generation_info["changed"] = True
+    assert before is not None
+    assert before[1] == metadata
+
+
+def test_a_call_read_before_is_read_by_the_settings_of_now() -> None:
+    """What is remembered of a call's two strings is not what was decided of them."""
+    cache = StepCache()
+    prompt, model = "Name a river.", "[('_type', 'fake-list'), ('stop', None)]"
+    answer = [Generation(text="The Elbe.")]
+    cache.update(prompt, model, answer)
+    assert cache.lookup(prompt, model) is None
+    cache.completions = True
+    cache.update(prompt, model, answer)
+    assert cache.lookup(prompt, model) == answer
+    cache.completions = False
+    assert cache.lookup(prompt, model) is None
 
 
 def test_secrets_are_not_stored(chat: Make, tmp_path: Path) -> None:

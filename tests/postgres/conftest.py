@@ -20,6 +20,12 @@ psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 pytest.importorskip("pgvector", reason="pgvector is not installed")
 
 
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key of these tests' stores, and of the processes they start."""
+    monkeypatch.setenv("STEPCACHE_KEY", "00" * 31 + "01")
+
+
 class Server:
     """One data directory and the server on it, reached by a socket in that directory."""
 

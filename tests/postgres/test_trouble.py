@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ import pytest
 from stepcache import ConfigurationError, Message, Reply, Request, StepCacheEngine, StoreError
 from stepcache.stores import AsyncPostgresStore, PostgresStore
 from stepcache.testing.stores import direction, make_entry
+
+KILLS = int(os.environ.get("STEPCACHE_KILLS", "3"))
 
 
 class Model:
@@ -141,7 +144,7 @@ def _writers(url: str) -> Iterator[list[str]]:
             writer.stdout.close()
 
 
-@pytest.mark.parametrize("repetition", range(int(os.environ.get("STEPCACHE_KILLS", "3"))))
+@pytest.mark.parametrize("repetition", range(KILLS))
 def test_nothing_acknowledged_is_lost(own_server: Any, repetition: int) -> None:
     """Two processes write; the server is killed under them, then one of them: every entry whose
     put returned is there afterwards, whole."""
@@ -234,19 +237,20 @@ def test_a_server_that_takes_no_more_connections(own_server: Any) -> None:
     store.close()
 
 
-def test_a_full_disk(tmp_path_factory: pytest.TempPathFactory, own_server: Any) -> None:
+@pytest.mark.parametrize("repetition", range(KILLS))
+def test_a_full_disk(own_server: Any, repetition: int) -> None:
     """Puts fail with the server's word for it and keep nothing half; gets go on; with room again,
     so do puts."""
-    disk = tmp_path_factory.mktemp("disk")
+    # Not below pytest's own folder, which every session of it shuts to the server's user again.
+    disk = Path(tempfile.mkdtemp(prefix="stepcache-disk-"))
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m,mode=777", "tmpfs", str(disk)], capture_output=True
+        ["mount", "-t", "tmpfs", "-o", f"size={6 + repetition % 5}m,mode=777", "tmpfs", str(disk)],
+        capture_output=True,
     )
     if mounted.returncode:
+        disk.rmdir()
         pytest.skip("a small file system cannot be mounted here")
     try:
-        for folder in (disk, *disk.parents):
-            if folder != Path("/"):
-                folder.chmod(folder.stat().st_mode | 0o055)
         space = disk / "space"
         subprocess.run(["install", "-d", "-m", "700", str(space)], check=True)
         owner = own_server.folder.stat()
@@ -277,6 +281,7 @@ def test_a_full_disk(tmp_path_factory: pytest.TempPathFactory, own_server: Any) 
     finally:
         own_server.stop()
         subprocess.run(["umount", str(disk)], check=False)
+        disk.rmdir()
 
 
 def test_a_server_that_will_not_do_is_refused(own_server: Any) -> None:

@@ -433,3 +433,47 @@ def test_several_objects_answer_where_one_is_not_demanded(text: str) -> None:
 def test_it_solves_nothing() -> None:
     """No value can be derived without the model."""
     assert TASK.solve(demand()) is None
+
+
+POPULATION: dict[str, object] = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "population": {"type": "integer", "minimum": 0}},
+    "required": ["name", "population"],
+}
+
+
+@pytest.mark.parametrize("number", ["21000001e400", "1e999", "9" * 400])
+def test_a_number_beyond_every_double_is_neither_passed_nor_patched_in(number: str) -> None:
+    """JSON Schema has it an integer; whoever reads the answer has infinity."""
+    text = f'{{"name": "Paris", "population": {number}}}'
+    for constraints in (demand("name, population"), demand(schema=POPULATION)):
+        assert checked(text, constraints) == "huge-number"
+        assert ("pass", "json") not in verdicts(text, constraints)
+        assert TASK.mend(text, constraints) is None
+        assert adapted(text, demand("name, population, river"), constraints) is None
+        lacking = '{"name": "Paris"}'
+        assert patched(lacking, constraints, f'{{"population": {number}}}') is None
+    deep = f'{{"name": "Paris", "age": {{"years": [1, -{number}]}}}}'
+    assert checked(deep, demand()) == "huge-number"
+
+
+@pytest.mark.parametrize(
+    ("schema", "number", "code"),
+    [
+        ({"exclusiveMinimum": 0}, "1e-400", "schema-unusable"),
+        ({"exclusiveMinimum": 0}, "1e-300", "pass"),
+        ({"not": {"const": 1}}, "1.00000000000000000000000001", "schema-unusable"),
+        ({"type": "integer"}, "1.00000000000000000000000001", "schema-violation"),
+        ({"exclusiveMaximum": 2**53 + 1}, "9007199254740992", "schema-unusable"),
+        ({"const": 2**53 + 1}, "9007199254740993", "pass"),
+        ({"enum": [2**53 + 1]}, "9007199254740992", "schema-violation"),
+        ({"type": "integer"}, "123456789012345678901234567890", "pass"),
+        ({"type": "number", "minimum": 0}, "0.1000000000000000055511151231257827", "pass"),
+    ],
+)
+def test_what_passes_holds_for_exact_readers_and_for_doubles(
+    schema: dict[str, object], number: str, code: str
+) -> None:
+    """A verdict that depends on how exactly a number is read is none."""
+    whole: dict[str, object] = {"properties": {"n": schema}}
+    assert checked(f'{{"n": {number}}}', demand(schema=whole)) == code

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcache.tasks.json_answer._extract import Found, Refused, damage, extract, parse_strict
+from stepcache.tasks.json_answer._repair import repaired
 
 VALUES = st.recursive(
     st.none()
@@ -119,6 +120,51 @@ def test_numbers_are_kept_exactly() -> None:
         "c": 0.5,
     }
     assert isinstance(found.value["c"], float)
+
+
+HUGE = (
+    "1e400",
+    "-1e400",
+    "21000001e400",
+    "1.8e308",
+    "9" * 309,
+    "-2" + "0" * 308,
+    "1E+99999999999999999999",
+)
+
+
+@pytest.mark.parametrize("number", HUGE)
+@pytest.mark.parametrize("around", ['{{"a": {}}}', '{{"a": [0, {{"b": {}}}]}}', "Here: [{}]", "{}"])
+def test_a_number_that_readers_turn_into_infinity_is_told(number: str, around: str) -> None:
+    """It is JSON by the grammar, and says one thing to one reader and another to the next."""
+    assert abs(json.loads(number, parse_int=float)) == float("inf")
+    found = extract(around.format(number))
+    assert isinstance(found, Found)
+    assert found.beyond
+    assert not found.sound
+
+
+@pytest.mark.parametrize(
+    "number", ["1.7976931348623157e308", "-" + "1" * 309, "1" * 309, "0e999", "1e-999", "-0.0"]
+)
+def test_numbers_at_the_edge_are_taken(number: str) -> None:
+    """The largest double, the longest integer below it, and whatever is close to 0."""
+    found = extract(f'{{"a": {number}}}')
+    assert isinstance(found, Found)
+    assert float(found.value["a"]) == float(number)
+    assert found.sound
+
+
+@pytest.mark.parametrize("number", HUGE)
+def test_no_repair_brings_a_huge_number_in(number: str) -> None:
+    """Broken text around it is not mended, whichever way it is broken."""
+    for text in (
+        f"{{'a': {number}}}",
+        f'{{"a": {number},}}',
+        f"{{a: [{number}]}}",
+        f'{{"a": {number} "b": 1}}',
+    ):
+        assert repaired(text) is None
 
 
 def test_byte_order_mark_is_no_part_of_the_value() -> None:

@@ -247,6 +247,16 @@ def test_more_said_of_keys_is_not_understood(more: str) -> None:
     assert parsed(f"Describe Ann as JSON with keys a, b. {more}").whole is False
 
 
+@pytest.mark.parametrize(
+    "said", ["3 keys", "1234 keys", "three keys", "thirtythree keys", "x3 keys"]
+)
+def test_a_count_that_disagrees_leaves_the_list_unread(said: str) -> None:
+    """A number before a list that is not its length, digits and words glued to others included."""
+    found = parsed(f"Return JSON, {said}: a, b.")
+    assert found.values["keys"] == []
+    assert found.whole is False
+
+
 def test_schema_names_the_keys() -> None:
     """A schema in the contract is a demand even where the text does not say JSON."""
     schema = {"type": "object", "properties": {"a": {}, "b": {}}, "required": ["b"]}
@@ -358,3 +368,11 @@ def test_what_a_colon_behind_the_keys_leads_to_is_data() -> None:
     )
     assert one.values["source"] == "please give the answer"
     assert not all(d.explained for d in task.differences(one, other))
+
+
+@pytest.mark.parametrize("key", [r"ag\ue", r"\x", "a\\ud8", "tab\there"])
+def test_a_template_with_an_unreadable_key_is_no_key_list(key: str) -> None:
+    """A template need not be JSON, but a key that cannot be read is not guessed at."""
+    text = f'Return only valid JSON: {{"name": "...", "{key}": 0}}. The text is "Ann, 30".'
+    result = TASK.parse(ask(text))
+    assert isinstance(result, Declined) or key not in result.values["keys"]

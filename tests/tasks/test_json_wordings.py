@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stepcache._difference import content, residue_differences
-from stepcache._types import Constraints, Message, Request, Status, Step
+from stepcache._types import Constraints, Declined, Message, Request, Status, Step
 from stepcache.tasks.json_answer import JsonAnswerTask
 
 TASK = JsonAnswerTask()
@@ -129,6 +129,37 @@ def test_longer_wordings_demand_the_same(text):
 def test_frames_that_say_more_count(text):
     """An audience, another verb or a question is no frame."""
     assert any(d.endswith("!") for d in differences(BASE, text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Our service expects JSON. Describe the city of Oslo as an object with the keys name, "
+        "river and mayor. Reply with nothing but the JSON object.",
+        "Describe the city of Oslo as an object with the keys name, river and mayor. Only JSON.",
+        "Describe the city of Oslo as one object with the keys name, river and mayor.\n"
+        "No other text, only the JSON object.",
+        "Describe the city of Oslo with the keys name, river and mayor. Only the JSON object.",
+    ],
+)
+def test_a_closing_sentence_may_be_what_demands_json(text):
+    """JSON that is only named in a sentence of its own is demanded all the same."""
+    assert rest(text) == rest(BASE)
+    assert parsed(text).values["keys"] == ["name", "river", "mayor"]
+    assert parsed(text).values["bare"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Explain which services accept only JSON.",
+        "My program reads JSON. Why is it slow?",
+        "Describe an object with the keys name and age. Do not answer with JSON only.",
+    ],
+)
+def test_talk_of_json_is_still_no_demand(text):
+    """A sentence that speaks of JSON demands nothing."""
+    assert isinstance(TASK.parse(Request(messages=(Message(role="user", text=text),))), Declined)
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,11 @@ def test_wrong_answers_fail(answer):
         "I cannot help with that.",
         "2x + 3 = 13",
         "2x = 10",
+        "2x + 3 = 13\n2x = 10\nx = 10 / 2",
+        "x = 10/2",
+        "x = 5/1",
+        "x is 20/4",
+        r"\[ \boxed{\frac{10}{2}} \]",
         "Subtract 4 from both sides: 2x = 10. x = 5",
         "Add 3 to both sides: 2x = 10. x = 5",
         "Divide both sides by 7: x = 5",
@@ -401,7 +406,14 @@ def test_the_bare_answer_is_bare():
         (
             r"Put your final answer in \boxed{} on the last line.",
             "x = 7/2\n\\boxed{7/2}",
-            ["x = 7/2", "\\boxed{7/2}\nSo x = 7/2.", "x = 7/2\n\\boxed{7}"],
+            [
+                "x = 7/2",
+                "\\boxed{7/2}\nSo x = 7/2.",
+                "x = 7/2\n\\boxed{7}",
+                "x = 7/2\nSo x is \\(\\boxed{",
+                "x = 7/2\nSo x is \\(\\boxed{7/2",
+                "x = 7/2\n\\boxed{}",
+            ],
         ),
     ],
 )
@@ -413,3 +425,21 @@ def test_a_form_that_is_demanded_is_checked(demand, right, wrong):
     made = TASK.solve(read(request))
     assert made is not None
     assert check(made, request) is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("equation", "result", "status"),
+    [
+        ("7x + 4 = 63", "x = 59 / 7", Status.PASS),
+        ("7x + 4 = 63", r"x = \frac{59}{7}", Status.PASS),
+        ("7x + 4 = -63", "x = -67/7", Status.PASS),
+        ("9x + 4 = 19", "x = 5/3", Status.PASS),
+        ("9x + 4 = 19", "x = 15/9", Status.UNKNOWN),
+        ("9x + 4 = 19", r"x = \frac{15}{9}", Status.UNKNOWN),
+        ("9x + 4 = 19", "x = 15/9 = 5/3", Status.PASS),
+        ("8x + 4 = -60", "x = -64 / 8", Status.UNKNOWN),
+    ],
+)
+def test_a_fraction_is_a_result_in_lowest_terms_only(equation, result, status):
+    """What is still to be worked out states no result: an answer adapted from it would lack one."""
+    assert check(result, f"Solve {equation} for x.") is status

@@ -189,9 +189,10 @@ def test_paraphrases_leave_no_content(wording):
 )
 def test_styles_are_typed(text, style):
     """Demands on the style are read, and covered by a span."""
-    parsed = read(text)
-    assert parsed.values["style"] == style
-    assert parsed.whole
+    for spaced in (text, text.replace(" ", "  "), text.replace(" ", " \n ")):
+        parsed = read(spaced)
+        assert parsed.values["style"] == style
+        assert parsed.whole
 
 
 @pytest.mark.parametrize(
@@ -331,6 +332,15 @@ def test_solutions_are_exact(text, value):
         "Solve 2x + three = 13",
         "Solve 2x + 3 = 13 for x without a calculator",
         "x = 2 is not a solution of 3x + a = 4. What is a?",
+        "Solve - 312*z - 2 = 7*z for z.",
+        " - 15 = 8y - 26, find y.",
+        "Find b if - b - 18 = b - 228.",
+        "Solve: - 2x = 4",
+        "Solve the equation - -7r = 21 for r.",
+        "Solve (2x + 3 * 4 = 13 for x.",
+        "Solve -99 = 18b + 5bⅩb.",
+        "Solve 2x = 4 ⅣⅤ for x.",
+        "Solve 2k - 22 = 1" + "/21" * 50 + " for k.",
         "",
         "hello",
     ],

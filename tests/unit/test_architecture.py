@@ -92,6 +92,7 @@ def test_public_names_are_frozen() -> None:
         "EmbedderError",
         "Message",
         "ModelCall",
+        "NamespaceRequired",
         "Outcome",
         "Policy",
         "PortError",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from difflib import SequenceMatcher
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from stepcache._difference import content, masked, residue, residue_differences, tokens
+from stepcache._difference._compare import _apart
 from stepcache._types import Span
 
 
@@ -198,6 +200,16 @@ def test_law_2_word_order_counts(rest: tuple[str, ...], order: list[int]) -> Non
     words = ("one", "two", "three", "four", "five", "six")
     old, new = (*words, *rest), (*(words[i] for i in order), *rest)
     assert [d.kind for d in residue_differences(old, new)] == ([] if old == new else ["order"])
+
+
+LETTERS = st.text("abcdefghij", max_size=6)
+
+
+@given(LETTERS, LETTERS, st.text("abklmn", max_size=2))
+def test_what_differs_is_what_an_alignment_leaves(old: str, new: str, more: str) -> None:
+    """Where common words stand at equal places none is looked for: it would say the same."""
+    codes = SequenceMatcher(a=old, b=new + more, autojunk=False).get_opcodes()
+    assert list(_apart(old, new + more)) == [tuple(c[1:]) for c in codes if c[0] != "equal"]
 
 
 @given(st.text(max_size=80), st.integers(0, 80), st.integers(0, 80))

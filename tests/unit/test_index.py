@@ -88,9 +88,10 @@ def test_vectors_are_brought_to_unit_length():
 
 def test_similarities_stay_within_a_cosine_s_range():
     """Rounding does not lift the similarity of equal or opposite vectors beyond one."""
-    index, rows = VectorIndex(384), random_units(200, 384)
+    # A little too long, as rounding makes them, on whatever processor.
+    index, rows = VectorIndex(384), random_units(200, 384) * np.float32(1.00004)
     index.extend(range(200), rows)
-    assert any(float(row @ row) > 1 for row in rows)
+    assert all(cosine > 1 for row in rows for _, cosine in index.block.search(row, 1))
     for row in rows:
         assert index.search(row, 1)[0][1] <= 1.0
         assert index.search(-row, 200)[-1][1] >= -1.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stepcache.index import VectorIndex
+from stepcache.index import VectorIndex, _blocks
 from stepcache.index._blocks import CoarseBlock
 
 
@@ -66,6 +66,29 @@ def test_of_equal_vectors_the_newest_comes_first():
         index.add(number, row)
     assert [n for n, _ in index.search(row, 3)] == [999, 998, 997]
     assert len(index.block) == 1
+
+
+def test_a_vector_with_many_ids_leaves_room_in_a_coarse_index():
+    """Whose cosines are too rough to say which of two near vectors is the nearest."""
+    rows = clustered(3000)
+    index = grown(rows)
+    for number in range(5000, 5100):
+        index.add(number, rows[17])
+    found = index.search(rows[17], 4)
+    assert found[0][0] == 5099
+    assert len({rows[n if n < 5000 else 17].tobytes() for n, _ in found}) == 4
+    everything = index.search(rows[17], 3100)
+    assert len(everything) == len({n for n, _ in everything}) > 200
+    assert {*range(5000, 5100), 17} <= {n for n, _ in everything}
+    cosines = [c for _, c in everything]
+    assert cosines == sorted(cosines, reverse=True)
+    few = VectorIndex(48, exact_up_to=1)
+    few.extend(range(3), rows[:3])
+    assert few.settle(60)
+    for number in range(10, 20):
+        few.add(number, rows[0])
+    assert [n for n, _ in few.search(rows[0], 8)][:6] == [19, 18, 17, 16, 15, 14]
+    assert len(few.search(rows[0], 8)) == 8
 
 
 def test_a_large_index_goes_coarse_and_finds_nearly_everything():
@@ -170,3 +193,59 @@ def test_blocks_of_few_vectors_can_be_made(size):
     rows = clustered(size, 8)
     index = grown(rows, exact_up_to=0)
     assert sorted(n for n, _ in index.search(rows[0], size)) == list(range(size))
+
+
+@pytest.mark.parametrize("dimension", [3, 20, 384, 600, 1025])
+def test_vectors_of_any_length_are_found_and_given_back(dimension):
+    """Rotated in parts, brought up to a width that sketches have; what is read back is what came,
+    but for the rounding."""
+    rows = clustered(900, dimension)
+    index = grown(rows)
+    numbers = list(range(0, 900, 7))
+    near = np.einsum("ij,ij->i", index.block.rows(numbers), rows[numbers])
+    assert np.abs(near - 1).max() < 0.02
+    right = sum(index.search(rows[n], 4)[0][1] > 0.98 for n in numbers)
+    assert right == len(numbers)
+
+
+def test_a_vector_that_is_like_no_other_is_found_in_whatever_cell():
+    """Among many groups: alone, far from every centroid, and asked for with some noise."""
+    random = np.random.default_rng(3)
+    loners = random.normal(size=(100, 48))
+    rows = np.concatenate([clustered(6000), loners]).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    index = grown(rows)
+    assert index.block._cells > 3 * _blocks._PROBES
+    queries = rows[6000:] + 0.07 * random.normal(size=loners.shape).astype(np.float32)
+    queries /= np.linalg.norm(queries, axis=1, keepdims=True)
+    for query in queries:
+        scores = rows @ query
+        if scores.max() >= 0.8:
+            assert index.search(query, 1)[0][0] == scores.argmax()
+
+
+def test_sketches_of_what_is_gone_are_swept_out():
+    """Coming and going for ever does not fill the memory, and nothing gone is found."""
+    rows = clustered(3000)
+    index = grown(rows[:1000])
+    crowd = rows[0] + 0.02 * np.random.default_rng(4).normal(size=(1000, 48)).astype(np.float32)
+    crowd /= np.linalg.norm(crowd, axis=1, keepdims=True)
+    index.extend(range(20_000, 21_000), crowd)
+    for number in range(20_000, 21_000):
+        index.remove(number)
+    assert index.block._like(index.block.rotation.apply(rows[:1])[0], 256)
+    for turn in range(3000):
+        index.add(10_000 + turn, rows[turn])
+        if turn >= 200:
+            assert index.remove(10_000 + turn - 200)
+        if turn < 900:
+            index.remove(turn)
+    there = set(index.numbers())
+    assert len(there) == 300
+    assert len(index.block._sketches) <= 2 * len(there) + 512
+    for number in range(2900, 3000):
+        assert index.search(rows[number], 1)[0][0] == 10_000 + number
+    strange = np.random.default_rng(8).normal(size=48).astype(np.float32)
+    found = index.search(strange, 300)
+    assert {n for n, _ in found} <= there
+    assert len(found) >= 64

@@ -4,9 +4,10 @@ import threading
 
 import pytest
 
-from stepcache._errors import ConfigurationError
+from stepcache._errors import ConfigurationError, StoreError
 from stepcache.index import VectorIndex
 from stepcache.stores import MemoryStore
+from stepcache.stores._record import encode
 from stepcache.testing.stores import Clock, direction, make_entry
 
 FINGERPRINT = "test/1"
@@ -40,6 +41,79 @@ def test_the_least_recently_used_goes_first():
     store.put(make_entry("e"), None, FINGERPRINT)
     assert store.get("scope", "exact-a") is None
     assert store.get("scope", "exact-d") is not None
+
+
+def put_sized(store, name, size=10):
+    store.put(make_entry(name, message="x" * size), direction(1), FINGERPRINT)
+
+
+def kept(store):
+    return "".join(sorted(entry.exact_key.removeprefix("exact-") for entry in store.entries()))
+
+
+def test_the_oldest_goes_first_where_that_is_wanted():
+    """Whether it is read or not."""
+    store = MemoryStore(max_entries=3, evict="oldest")
+    for name in "abc":
+        put_sized(store, name)
+    store.get("scope", "exact-a")
+    put_sized(store, "d")
+    assert kept(store) == "bcd"
+
+
+def test_what_is_used_least_for_its_size_goes_first():
+    """A large entry goes before small ones, unless it is used more for its size."""
+    store = MemoryStore(max_entries=3, evict="lfu-size")
+    put_sized(store, "l", 20_000)
+    for name in "st":
+        put_sized(store, name)
+    for _ in range(50):
+        store.get("scope", "exact-l")
+        store.get("scope", "exact-s")
+    put_sized(store, "u")
+    assert kept(store) == "lsu"
+    put_sized(store, "v", 50_000)
+    put_sized(store, "w")
+    assert "v" not in kept(store)
+
+
+def test_old_fame_fades():
+    """An entry used much long ago goes in the end, when others come and go."""
+    store = MemoryStore(max_entries=3, evict="lfu-size")
+    put_sized(store, "a")
+    for _ in range(10):
+        store.get("scope", "exact-a")
+    for turn in range(60):
+        put_sized(store, f"{turn}")
+    assert store.get("scope", "exact-a") is None
+
+
+@pytest.mark.parametrize("evict", ["oldest", "lru", "lfu-size"])
+def test_bytes_are_bounded(evict):
+    """The bytes of records and vectors stay within the limit; what was just put is there."""
+    store = MemoryStore(max_bytes=20_000, evict=evict)
+    for turn in range(300):
+        put_sized(store, str(turn % 90), 100 * (turn % 17))
+        size = sum(len(encode(entry)) + direction(1).nbytes for entry in store.entries())
+        assert size == store._keeper.size <= 20_000
+        assert store.get("scope", f"exact-{turn % 90}") is not None
+        if turn % 7 == 0:
+            store.remove(f"id-scope-{turn % 90}")
+    assert store.count() > 5
+    with pytest.raises(StoreError, match="larger than max_bytes=20000"):
+        put_sized(store, "huge", 30_000)
+    assert store.count() > 5
+    store.clear()
+    assert store._keeper.size == 0
+
+
+@pytest.mark.parametrize(
+    "options", [{"max_bytes": 0}, {"max_bytes": True}, {"evict": "fifo"}, {"max_entries": -1}]
+)
+def test_limits_that_cannot_work_are_named(options):
+    """The error names the argument and what to use."""
+    with pytest.raises(ConfigurationError, match=rf"MemoryStore\({next(iter(options))}.*use"):
+        MemoryStore(**options)
 
 
 def test_a_miss_keeps_nothing():

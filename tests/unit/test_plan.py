@@ -20,6 +20,8 @@ def test_all_verified_is_a_reuse() -> None:
     """No block to make anew means nothing is."""
     plan = make_plan(STEPS, [PASS] * 3, None, Policy())
     assert (plan.action, plan.reason) == ("reuse", "all 3 steps verified")
+    one = make_plan(STEPS[:1], [PASS], None, Policy())
+    assert (one.action, one.reason) == ("reuse", "the one step verified")
 
 
 def test_a_small_block_is_patched_with_its_reason() -> None:

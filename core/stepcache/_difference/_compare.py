@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import groupby
+from operator import eq
 
 from stepcache._difference._kinds import Change, kind_of
 from stepcache._types import Difference
@@ -52,17 +54,40 @@ def _common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
 
 def _changes(old: Sequence[str], new: Sequence[str], head: int, tail: int) -> Iterator[Change]:
     one, other = old[head : len(old) - tail], new[head : len(new) - tail]
+    for a, b, c, d in _apart(one, other):
+        yield Change(
+            before=old,
+            start=head + a,
+            stop=head + b,
+            after=new,
+            new_start=head + c,
+            new_stop=head + d,
+        )
+
+
+def _apart(one: Sequence[str], other: Sequence[str]) -> Iterator[tuple[int, int, int, int]]:
+    """The stretches in which two sequences differ: start and stop in each."""
+    if _side_by_side(one, other):
+        at = 0
+        for equal, run in groupby(map(eq, one, other)):
+            start, at = at, at + sum(1 for _ in run)
+            if not equal:
+                yield start, at, start, at
+        return
     matcher = SequenceMatcher(a=one, b=other, autojunk=False)
     for tag, a, b, c, d in matcher.get_opcodes():
         if tag != "equal":
-            yield Change(
-                before=old,
-                start=head + a,
-                stop=head + b,
-                after=new,
-                new_start=head + c,
-                new_stop=head + d,
-            )
+            yield a, b, c, d
+
+
+def _side_by_side(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Does each common token stand once, at one place in both? Then no other alignment is there to
+    be looked for, which takes some time."""
+    if len(one) != len(other):
+        return False
+    common = {*one}.intersection(other)
+    at = [(a, b) for a, b in zip(one, other) if a in common or b in common]
+    return len(at) == len(common) and all(a == b for a, b in at)
 
 
 def _typed(change: Change) -> Difference:

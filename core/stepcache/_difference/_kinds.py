@@ -80,7 +80,7 @@ def _token_kind(tokens: Sequence[str], at: int) -> str:
         return _number_kind(tokens, at)
     if not token[0].isalpha() and token[0] != "_":
         return SIGNS.get(token, "sign")
-    if "_" in token or any(a.islower() and b.isupper() for a, b in pairwise(token)):
+    if "_" in token or _humped(token):
         return "id"
     if before in _IN_PATHS or after in _IN_PATHS:
         return "path"
@@ -135,11 +135,21 @@ def _opposite(old: Sequence[str], new: Sequence[str]) -> bool:
             if frozenset((one, other)) in OPPOSITES:
                 return True
             short, long = sorted((one, other), key=len)
-            if len(short) > 3 and any(long == prefix + short for prefix in OPPOSITE_PREFIXES):
+            if _turned(short, long):
                 return True
             if short != long and _stem(short, "ful") and _stem(short, "ful") == _stem(long, "less"):
                 return True
     return False
+
+
+def _turned(word: str, other: str) -> bool:
+    """Is the other one the word behind "un" or its like?"""
+    return len(word) > 3 and other.endswith(word) and other[: -len(word)] in OPPOSITE_PREFIXES
+
+
+def _humped(token: str) -> bool:
+    """Does a capital follow a small letter?"""
+    return not token.islower() and any(a.islower() and b.isupper() for a, b in pairwise(token))
 
 
 def _stem(word: str, ending: str) -> str:
@@ -152,13 +162,15 @@ def _at(tokens: Sequence[str], at: int) -> str:
 
 def _inside(tokens: Sequence[str], at: int, sign: str) -> bool:
     """Is an odd number of these signs before a place?"""
-    return sum(token == sign for token in tokens[:at]) % 2 == 1
+    return tokens[:at].count(sign) % 2 == 1
 
 
 def _quoted(tokens: Sequence[str], at: int) -> bool:
     """Is a place between quotation marks?"""
     if _inside(tokens, at, '"'):
         return True
+    if _CLOSERS.keys().isdisjoint(tokens[:at]):
+        return False
     closers: list[str] = []
     for token in tokens[:at]:
         if closers and token == closers[-1]:

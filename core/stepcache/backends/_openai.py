@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from stepcache._errors import ConfigurationError
+from stepcache._forking import fork_safe_lock
 from stepcache._types import JsonObject, ModelCall, Reply
 from stepcache.backends._wire import (
     SseReader,
@@ -210,7 +210,7 @@ class AsyncOpenAICompatibleBackend(_Endpoint):
         self._clients: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
             WeakKeyDictionary()
         )
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     async def generate(self, call: ModelCall, /) -> Reply:
         """Ask once and wait for the whole answer.

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from stepcache import Message, ModelCall, Reply, Request, StepCacheEngine
+from stepcache._counts import count as counted
 from stepcache._identity import identify
 from stepcache._types import Entry, Step
 from stepcache.bench._timing import Pair, Result, compare
@@ -123,7 +124,7 @@ def _exact(tokens: int) -> Callable[[ExitStack, int], Pair]:
             return _routed(engine, request, "exact")
 
         return Pair(
-            name=f"exact hit, engine, memory, {tokens} tokens",
+            name=f"exact hit, engine, memory, {counted(tokens, 'token')}",
             floor_name="canonical JSON, hash, dict",
             floor=floor,
             path=path,
@@ -164,8 +165,13 @@ def _canonical(stack: ExitStack, entries: int) -> Pair:
 
     def request() -> Request:
         # White space does not change the demands and does change the exact key.
-        gap = " " * (1 + next(wordings) % 2000)
-        return _request(f"Please solve 2x + 3 = 11{gap} for x. Show the steps.")
+        number, spaced = next(wordings), ""
+        for sign in "Please solve 2x + 3 = 11 for x. Show the steps.":
+            spaced += sign
+            if sign == " ":
+                number, wide = divmod(number, 2)
+                spaced += " " * wide
+        return _request(spaced)
 
     return Pair(
         name="canonical hit, equation re-worded",
@@ -199,7 +205,8 @@ def _reuse(embedder: Callable[[], Any], limit: float, unit: str, late: float | N
             return _routed(engine, _request(_json_prompt(turn, '"name" and "age"')), "adapt")
 
         return Pair(
-            name=f"verified reuse, {tool.fingerprint.partition('/')[0]}, {entries:,} entries",
+            name=f"verified reuse, {tool.fingerprint.partition('/')[0]}, "
+            f"{counted(entries, 'entry', 'entries')}",
             floor_name="two views embedded, flat search, dict",
             floor=floor,
             path=path,
@@ -225,7 +232,7 @@ def _namespaces(stack: ExitStack, entries: int) -> Pair:
 
     few, many = store(10), store(entries)
     return Pair(
-        name=f"search, {entries:,} namespaces of 10 entries",
+        name=f"search, {counted(entries, 'namespace')} of 10 entries",
         floor_name="the same with 10 namespaces",
         floor=lambda turn: few.search(str(turn % 10), rows[0], embedder.fingerprint, limit=4),
         path=lambda turn: many.search(
@@ -326,7 +333,7 @@ def _miss(stack: ExitStack, entries: int) -> Pair:
         return backend.generate(ModelCall(purpose="answer", messages=messages))
 
     return Pair(
-        name=f"a miss, lexical, {entries:,} entries",
+        name=f"a miss, lexical, {counted(entries, 'entry', 'entries')}",
         floor_name="the bare model (instant)",
         floor=floor,
         path=lambda turn: _asked(engine, _request(text(turn))),

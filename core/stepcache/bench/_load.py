@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stepcache import Message, ModelCall, Outcome, Reply, Request, StepCacheEngine
+from stepcache._counts import count
 from stepcache.backends import AsyncOpenAICompatibleBackend
 from stepcache.bench._figures import percentile
 from stepcache.bench._items import Item
@@ -231,8 +232,8 @@ def run_load(
                 level = asyncio.run(_level(mode, users, address, bench.params, options, items))
                 levels.append(level)
                 console.print(
-                    f"{mode}, {users} users: {level['answered']} of {level['requests']} answered, "
-                    f"p95 {level['p95_seconds']:.2f} s, {level['calls']} calls",
+                    f"{mode}, {count(users, 'user')}: {level['answered']} of {level['requests']} "
+                    f"answered, p95 {level['p95_seconds']:.2f} s, {count(level['calls'], 'call')}",
                     markup=False,
                 )
         model = address.model
@@ -277,8 +278,9 @@ def load_markdown(record: dict[str, Any]) -> str:
     load = record["load"]
     told = (
         f"Open loop: {load['rate']} requests a second for each user during {load['seconds']} s, "
-        f"gamma gaps of shape {load['shape']}, Zipf {load['zipf']} over {load['templates']} "
-        f"requests; {load['drain']} s to finish. Latency counts from when a request was due. "
+        f"gamma gaps of shape {load['shape']}, Zipf {load['zipf']} over "
+        f"{count(load['templates'], 'request')}; {load['drain']} s to finish. Latency counts from "
+        "when a request was due. "
         f"Model {record['model']}, {record['parallel']} at a time."
     )
     return f"# Bursty load\n\n{told}\n\n{table}\n"

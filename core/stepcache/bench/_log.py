@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -95,6 +96,7 @@ class Log:
         self.head = dict(head)
         self.done: dict[tuple[str, str], Exchange] = {}
         self._file: IO[str] | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Log:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,8 +121,9 @@ class Log:
 
     def add(self, exchange: Exchange) -> None:
         """Keep one exchange; it is on disk when this returns."""
-        self._write(exchange.as_dict())
-        self.done[exchange.mode, exchange.item] = exchange
+        with self._lock:
+            self._write(exchange.as_dict())
+            self.done[exchange.mode, exchange.item] = exchange
 
     def _write(self, data: Mapping[str, Any]) -> None:
         if self._file is None:

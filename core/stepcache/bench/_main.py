@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stepcache._counts import count
 from stepcache._types import ModelCall, Reply
 from stepcache.backends import OpenAICompatibleBackend
 from stepcache.bench._figures import Row
@@ -82,6 +83,10 @@ class BenchOptions:
     elsewhere: Elsewhere | None = None
     max_tokens: int = 200
     threads: int | None = None
+    share_calls: bool = True
+    """Whether a call that several modes make for one request is made once and counted for each."""
+    side_by_side: int = 1
+    """Seeds played at the same time: sooner done, and latencies are those of a busy server."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -143,7 +148,7 @@ def run(options: BenchOptions, console: Console) -> list[Row]:
     if left_out:
         console.print(f"left out: {left_out}", markup=False)
     _go_straight_to_loopback()
-    with model_server(options) as address:
+    with model_server(options, parallel=options.side_by_side) as address:
         head = _head(options, words, modes, items, address)
         started = time.time()
         with Log(options.out / LOG, head) as log:
@@ -173,11 +178,14 @@ def _head(
         "model": address.model,
         "endpoint": named.base_url if named is not None else "a local server on loopback",
         "prompt_cache": address.prompt_cache,
+        "server_threads": options.threads if options.elsewhere is None else None,
         "sampling": options.params,
         "seeds": list(items),
         "splits": list(options.splits),
         "modes": list(modes),
         "quick": options.quick,
+        "share_calls": options.share_calls,
+        "side_by_side": options.side_by_side,
         "wordings": words.source,
         "wordings_digest": words.digest,
         "workload": digest,
@@ -217,9 +225,11 @@ def _play(
     )
     known_before = len(log.done)
     if known_before:
-        console.print(f"going on after {known_before} exchanges in {log.path}", markup=False)
+        console.print(
+            f"going on after {count(known_before, 'exchange')} in {log.path}", markup=False
+        )
     every = max(1, steps(items, modes) // 20)
-    count = 0
+    met = 0
     # The rate of the last minutes says more than that of the last second: most answers are cached.
     with Progress(
         *columns,
@@ -232,15 +242,22 @@ def _play(
         begun = time.monotonic()
 
         def told(exchange: Exchange, item: Item, known: bool) -> None:
-            nonlocal count
-            count += 1
+            nonlocal met
+            met += 1
             progress.update(task, advance=1, description=f"seed {item.seed}, {item.split}")
-            if not console.is_terminal and count % every == 0:
-                console.print(_line(count, steps(items, modes), known_before, begun), markup=False)
+            if not console.is_terminal and met % every == 0:
+                console.print(_line(met, steps(items, modes), known_before, begun), markup=False)
 
         try:
             return play(
-                items, modes, generate, log, salt=f"{address.model} {options.params}", told=told
+                items,
+                modes,
+                generate,
+                log,
+                salt=f"{address.model} {options.params}",
+                share=options.share_calls,
+                side_by_side=options.side_by_side,
+                told=told,
             )
         finally:
             for backend in backends:
@@ -251,7 +268,7 @@ def _line(done: int, total: int, known: int, begun: float) -> str:
     spent = time.monotonic() - begun
     fresh = done - min(done, known)
     left = f"{spent / fresh * (total - done):.0f} s left" if fresh else "reading the log"
-    return f"{done} of {total} exchanges, {spent:.0f} s, {left}"
+    return f"{done:,} of {count(total, 'exchange')}, {spent:.0f} s, {left}"
 
 
 def report(file: Path, out: Path, console: Console) -> list[Row]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from stepcache._counts import count
 from stepcache.bench._figures import Row, summary
 from stepcache.bench._modes import MODES
 
@@ -111,7 +112,7 @@ def _correctness(axes: Any, modes: Mapping[str, Any]) -> None:
     axes.barh(titles, shares, xerr=[below, above], color="#5aae61", ecolor="#333333", capsize=3)
     for place, f in enumerate(told):
         if f["wrong_serves"]:
-            axes.text(0.02, place, f"{f['wrong_serves']} wrong serves", va="center", fontsize=8)
+            axes.text(0.02, place, count(f["wrong_serves"], "wrong serve"), va="center", fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 1.02)
     axes.set_xlabel("correct, with Wilson's 95 % interval")

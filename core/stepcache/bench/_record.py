@@ -110,7 +110,9 @@ def load_record(path: Path) -> dict[str, Any]:
         if path.stat().st_size > _MAX_BYTES:
             raise RecordError(f"{path} is larger than {_MAX_BYTES} bytes")
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} cannot be read: {error}") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise RecordError(f"{path} is no record of a run (format {FORMAT})")

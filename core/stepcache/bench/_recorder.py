@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,16 +43,24 @@ class Call:
 
 
 class Shelf:
-    """Answers to the warm-up's calls, shared by all modes, so that all are warmed alike."""
+    """Replies that all modes of a seed share, each with the seconds it took.
+
+    The warm-up's stay, so that all modes are warmed alike; others last for one item.
+    """
 
     def __init__(self) -> None:
-        self._replies: dict[str, Reply] = {}
+        self._kept: dict[str, tuple[Reply, float]] = {}
+        self._passing: dict[str, tuple[Reply, float]] = {}
 
-    def get(self, digest: str) -> Reply | None:
-        return self._replies.get(digest)
+    def get(self, digest: str, *, warming: bool) -> tuple[Reply, float] | None:
+        return (self._kept if warming else self._passing).get(digest)
 
-    def put(self, digest: str, reply: Reply) -> None:
-        self._replies[digest] = reply
+    def put(self, digest: str, reply: Reply, seconds: float = 0.0, *, warming: bool) -> None:
+        (self._kept if warming else self._passing)[digest] = (reply, seconds)
+
+    def next_item(self) -> None:
+        """Forget what was asked for the last item."""
+        self._passing.clear()
 
 
 class Recorder:
@@ -63,24 +72,35 @@ class Recorder:
     Args:
         generate: Asks the model.
         salt: Part of every digest: what else decides an answer (model, sampling).
-        shelf: Answers shared between modes while :attr:`warming` is true.
+        shelf: Replies shared between modes: the warm-up's and, with ``share``, one item's.
+        share: Whether a call that another mode made for the same item is taken from the shelf; its
+            seconds are then added to :attr:`charged`.
     """
 
     def __init__(
-        self, generate: Callable[[ModelCall], Reply], *, salt: str = "", shelf: Shelf | None = None
+        self,
+        generate: Callable[[ModelCall], Reply],
+        *,
+        salt: str = "",
+        shelf: Shelf | None = None,
+        share: bool = False,
     ) -> None:
         self._generate = generate
         self._salt = salt
         self._shelf = shelf if shelf is not None else Shelf()
+        self._share = share
         self._recorded: deque[Call] = deque()
         self._replaying = False
         self.warming = False
         self.diverged = False
         self.calls: list[Call] = []
+        self.charged = 0.0
+        """Seconds of this exchange's calls that another mode waited for."""
 
     def begin(self) -> None:
         """Forget the last exchange's calls."""
         self.calls = []
+        self.charged = 0.0
         self._recorded.clear()
         self._replaying = False
         self.diverged = False
@@ -130,8 +150,14 @@ class Recorder:
         return self._recorded.popleft().reply()
 
     def _ask(self, call: ModelCall, digest: str) -> Reply:
-        known = self._shelf.get(digest) if self.warming else None
-        reply = known if known is not None else self._generate(call)
-        if self.warming:
-            self._shelf.put(digest, reply)
+        shared = self.warming or self._share
+        known = self._shelf.get(digest, warming=self.warming) if shared else None
+        if known is not None:
+            self.charged += known[1]
+            return known[0]
+        start = time.perf_counter()
+        reply = self._generate(call)
+        if shared:
+            seconds = time.perf_counter() - start
+            self._shelf.put(digest, reply, seconds, warming=self.warming)
         return reply

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from stepcache._counts import count
 from stepcache.bench._figures import PAPER_TABLE, Row, summary
 from stepcache.bench._modes import MODES
 
@@ -78,7 +79,7 @@ def markdown(record: Mapping[str, Any], rows: Sequence[Row]) -> str:
         if "stepcache" in modes:
             parts += ["### StepCache as shipped, routes by perturbation", _routes_by_group(modes)]
     parts += ["## Faults of StepCache as shipped", _faults(rows)]
-    parts += ["## How it was measured", _METHOD]
+    parts += ["## How it was measured", _method(record["run"])]
     return "\n\n".join(parts) + "\n"
 
 
@@ -91,10 +92,11 @@ def _about(run: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{k} {v}" for k, v in machine.get("versions", {}).items())
     lines = [
         f"- model: {run.get('model')} at {run.get('endpoint')}; {run.get('sampling')}",
-        f"- prompt cache of the server: {run.get('prompt_cache')}",
+        f"- prompt cache of the server: {run.get('prompt_cache')}; its threads: "
+        f"{run.get('server_threads') or 'as it chooses'}",
         f"- seeds: {', '.join(map(str, run.get('seeds', ())))}; quick: {run.get('quick')}",
         f"- wordings: {run.get('wordings')} ({str(run.get('wordings_digest'))[:12]})",
-        f"- machine: {machine.get('processor')}, {machine.get('cores')} cores, "
+        f"- machine: {machine.get('processor')}, {count(int(machine.get('cores') or 0), 'core')}, "
         f"{machine.get('memory_gib')} GiB; {machine.get('system')}; Python {machine.get('python')}",
         f"- versions: {versions}",
         f"- started {run.get('started')}, {run.get('seconds', 0):.0f} s of running",
@@ -313,17 +315,30 @@ def _faults(rows: Sequence[Row]) -> str:
     return _table(head, lines) + (f"\n\nand {rest} more, in the JSON" if rest > 0 else "")
 
 
+def _method(run: Mapping[str, Any]) -> str:
+    shared = _SHARED if run.get("share_calls") else ""
+    beside = _BESIDE if run.get("side_by_side", 1) > 1 else ""
+    return _METHOD.format(shared=shared, beside=beside)
+
+
 def _cell(text: str) -> str:
     flat = " ".join(text.split()).replace("|", "\\|")
     return flat if len(flat) <= 160 else f"{flat[:157]}..."
 
+
+_SHARED = """ Where several modes make the very same call for
+one request, the first makes it and the time it took is counted for every one of them, so that noise
+of the machine is the same for all; nothing is carried from one request to the next."""
+
+_BESIDE = """ Seeds were played side by side on
+one server: latencies are those of a busy server, answers are not touched by it."""
 
 _METHOD = """\
 Every seed gives ten base equations and ten base subjects. Each mode is warmed with the base
 prompts, all with the same answers and outside the figures, and starts each seed with an empty cache
 of its own. Then every request is put to every mode, one after another, on one server, in an order
 of modes that is rotated from seed to seed. Latency is the wall time of the whole call, library code
-included; tokens are those the endpoint reports.
+included; tokens are those the endpoint reports.{shared}{beside}
 
 The paper gives a total of 222 requests a seed and the shares of outcomes (177 reused, 12 patched,
 33 skipped), not the split. This one fits them: 30 paraphrases of each of three levels in both
@@ -332,8 +347,10 @@ families (180), 30 equations with other constants, 12 objects with a key more.
 *StepCache as in the paper* takes the paper's choices (one candidate, nothing adapted, no lookup by
 parsed demands, a patch makes the whole object anew) with this library's verification. Where its row
 differs from the paper's, these differ: a request with words that nobody can explain is skipped here
-whatever its similarity; candidates are found by a lexical embedder; model, machine and prompts are
-others, and so is the portion of the bare model's answers that is wrong.
+whatever its similarity; the one candidate is found by a lexical embedder that is told nothing of
+digits, so that of ten equations asked in the same words it is often another one, and skipped;
+model, machine and prompts are others, and so is the portion of the bare model's answers that is
+wrong.
 
 A *wrong serve* is an answer out of a cache that does not satisfy the request (a line of the working
 that is not true of the equation is enough), or, where no earlier answer can satisfy it, any earlier

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -46,6 +48,8 @@ def play(
     log: Log,
     *,
     salt: str = "",
+    share: bool = False,
+    side_by_side: int = 1,
     told: Callable[[Exchange, Item, bool], object] | None = None,
 ) -> list[Exchange]:
     """Play every seed's items through every mode.
@@ -59,10 +63,16 @@ def play(
         modes: Names of modes.
         generate: Gives the function that asks the model for a mode.
         salt: What else decides an answer: the model's name and its sampling parameters.
+        share: Whether a call that several modes make for one item is made once, its measured
+            seconds being counted for each of them.
+        side_by_side: Seeds played at the same time.
         told: Called after each exchange with it, its item, and whether the log held it.
     """
-    exchanges = []
-    for index, seed in enumerate(items):
+    telling = threading.Lock()
+    stopped = threading.Event()
+
+    def play_seed(index: int, seed: int) -> list[Exchange]:
+        exchanges = []
         with ExitStack() as stack:
             shelf = Shelf()
             seats = []
@@ -72,21 +82,37 @@ def play(
                     generate(mode),
                     salt=f"{salt} {mode.prefill} {mode.constrain}",
                     shelf=shelf,
+                    share=share,
                 )
                 seats.append(
                     _Seat(mode, recorder, stack.enter_context(open_player(mode, recorder)))
                 )
             for exchange, item, known in _session(items[seed], seats, log, shelf):
                 exchanges.append(exchange)
+                if stopped.is_set():
+                    break
                 if told is not None:
-                    told(exchange, item, known)
-    return exchanges
+                    with telling:
+                        told(exchange, item, known)
+        return exchanges
+
+    if side_by_side == 1:
+        played = [play_seed(index, seed) for index, seed in enumerate(items)]
+    else:
+        with ThreadPoolExecutor(max_workers=side_by_side, thread_name_prefix="seed") as pool:
+            try:
+                played = list(pool.map(play_seed, range(len(items)), items))
+            except BaseException:
+                stopped.set()  # the other seeds end with the exchange they are at
+                raise
+    return [exchange for one in played for exchange in one]
 
 
 def _session(
     items: Sequence[Item], seats: Sequence[_Seat], log: Log, shelf: Shelf
 ) -> Iterator[tuple[Exchange, Item, bool]]:
     for item in items:
+        shelf.next_item()
         for seat in seats:
             seat.recorder.warming = item.split == "warm-up"
             known = log.done.get((seat.mode.name, item.id))
@@ -108,7 +134,7 @@ def _ask(seat: _Seat, item: Item) -> Exchange:
     except Exception as raised:  # noqa: BLE001 - goes into the record, and the run goes on
         error = f"{type(raised).__name__}: {raised}"[:500]
     # Microseconds, so that a record gives back the very figures it was written with.
-    seconds = round(time.perf_counter() - start, 6)
+    seconds = round(time.perf_counter() - start + seat.recorder.charged, 6)
     return Exchange(
         mode=seat.mode.name,
         item=item.id,
@@ -128,7 +154,7 @@ def _again(seat: _Seat, item: Item, known: Exchange, shelf: Shelf) -> None:
         return
     if seat.recorder.warming:
         for call in known.calls:
-            shelf.put(call.digest, call.reply())
+            shelf.put(call.digest, call.reply(), warming=True)
     seat.recorder.replay(known.calls)
     answer = seat.player(item.prompt)
     if answer.text != known.text or not seat.recorder.finished:

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -33,10 +34,12 @@ _QUERIES = 500
 _CANDIDATES = 4
 _HIT = 0.8
 _AT_ONCE = 2000
-_UPKEEP = 400
+_UPKEEP = 2000
+_WINDOWS, _WINDOW_SECONDS = 20, 1.0
+_BETWEEN_PUTS = 0.005
 _MAX_PROMPT = 1500
 _IN_A_FILE = 1_200_000
-"""Larger sizes are measured in the index only: such a file has gigabytes."""
+"""Larger sizes are measured in the index only: such a file has many gigabytes."""
 
 
 class Prompts:
@@ -115,7 +118,7 @@ def _row(size: int, prompts: Prompts) -> dict[str, Any]:
         nearest = _nearest(vectors, queries)
         row = {"entries": size, "prompts": prompts.source, **_index(vectors, queries, nearest)}
         if size <= _IN_A_FILE:
-            row |= _file(Path(name), vectors, queries, embedder.fingerprint)
+            row |= _file(Path(name), vectors, queries, nearest, embedder.fingerprint)
     return row
 
 
@@ -163,17 +166,21 @@ def _index(vectors: Any, queries: Any, nearest: Any) -> dict[str, Any]:
         "bytes_per_entry": round(bytes_each),
         "hits": int(hits.sum()),
         "recall_on_hits": round(float(np.mean(np.array(right)[hits])), 4) if hits.any() else None,
-        **_spread("search", times),
-        **_upkeep(index, vectors, queries),
+        **_spread("search_hit", np.array(times)[hits]),
+        **_spread("search_all", times),
+        **_upkeep(index, vectors, queries[hits]),
     }
 
 
 def _upkeep(index: VectorIndex, vectors: Any, queries: Any) -> dict[str, Any]:
-    """Searches while entries are evicted and added in turn."""
-    adds, removes, searches = [], [], []
+    """Hits in turn alone and right after an entry was evicted and another added."""
+    adds, removes, quiet, searches = [], [], [], []
     clock = time.perf_counter_ns
     for turn in range(min(_UPKEEP, len(vectors) // 2)):
         query, row = queries[turn % len(queries)], np.array(vectors[turn])
+        start = clock()
+        index.search(query, _CANDIDATES)
+        quiet.append(clock() - start)
         start = clock()
         index.remove(turn)
         removed = clock()
@@ -186,39 +193,100 @@ def _upkeep(index: VectorIndex, vectors: Any, queries: Any) -> dict[str, Any]:
     return {
         **_spread("add", adds),
         **_spread("remove", removes),
-        **_spread("search_while_changing", searches),
+        **_spread("hit_between_changes", quiet),
+        **_spread("hit_after_changes", searches),
     }
 
 
-def _file(folder: Path, vectors: Any, queries: Any, fingerprint: str) -> dict[str, Any]:
-    """The same entries in a SQLite file: put, open anew, search, evict."""
+def _file(
+    folder: Path, vectors: Any, queries: Any, nearest: Any, fingerprint: str
+) -> dict[str, Any]:
+    """The same entries in a SQLite file: put, make the index, start again, search, evict."""
     path = folder / "cache.db"
     store = SQLiteStore(path)
     started = time.perf_counter()
     for number, row in enumerate(vectors):
         store.put(filler("s", number), np.array(row), fingerprint)
     put = (time.perf_counter() - started) / len(vectors)
+    made = _first(store, queries[0], fingerprint)
     store.close()
-    store = SQLiteStore(path, max_entries=len(vectors))
+    beside = sum(file.stat().st_size for file in folder.glob("cache.db-index-*"))
     started = time.perf_counter()
-    store.search("s", queries[0], fingerprint, limit=_CANDIDATES)
-    loaded = time.perf_counter() - started
-    evicts, searches = [], []
-    for turn in range(min(_UPKEEP, len(vectors) // 2)):
-        start = time.perf_counter_ns()
-        store.put(filler("s", len(vectors) + turn), np.array(vectors[turn]), fingerprint)
-        middle = time.perf_counter_ns()
-        query = queries[turn % len(queries)]
-        store.search("s", query, fingerprint, limit=_CANDIDATES)
-        evicts.append(middle - start)
-        searches.append(time.perf_counter_ns() - middle)
-    store.close()
-    return {
+    store = SQLiteStore(path, max_entries=len(vectors))
+    again = time.perf_counter() - started + _first(store, queries[0], fingerprint)
+    right = []
+    for query, best in zip(queries, nearest):
+        found = store.search("s", query, fingerprint, limit=_CANDIDATES)
+        near = max(float(vectors[_number(m.entry.id)] @ query) for m in found)
+        right.append(near >= best - 1e-5)
+    hits = nearest >= _HIT
+    row = {
         "sqlite_put_us": round(put * 1e6),
-        "sqlite_first_search_seconds": round(loaded, 2),
+        "sqlite_start_without_snapshot_seconds": round(made, 2),
+        "sqlite_start_seconds": round(again, 2),
+        "sqlite_snapshot_bytes_per_entry": round(beside / len(vectors)),
         "sqlite_file_bytes_per_entry": round(path.stat().st_size / len(vectors)),
-        **_spread("sqlite_put_and_evict", evicts),
-        **_spread("sqlite_search_while_evicting", searches),
+        "sqlite_recall_on_hits": round(float(np.mean(np.array(right)[hits])), 4)
+        if hits.any()
+        else None,
+        **_evicting(store, vectors, queries[hits], fingerprint),
+    }
+    store.close()
+    return row
+
+
+def _first(store: SQLiteStore, query: Any, fingerprint: str) -> float:
+    """Seconds of the first search of a store just opened."""
+    started = time.perf_counter()
+    store.search("s", query, fingerprint, limit=_CANDIDATES)
+    return time.perf_counter() - started
+
+
+def _number(name: str) -> int:
+    return int(name.rpartition("-")[2])
+
+
+def _evicting(store: SQLiteStore, vectors: Any, queries: Any, fingerprint: str) -> dict[str, float]:
+    """Hits while another thread puts entries, each of which evicts one, and while it rests."""
+    puts: list[int] = []
+    busy, over = threading.Event(), threading.Event()
+
+    def put_and_evict() -> None:
+        turn = 0
+        while not over.is_set():
+            if not busy.wait(0.01):
+                continue
+            entry = filler("s", len(vectors) + turn)
+            start = time.perf_counter_ns()
+            store.put(entry, np.array(vectors[turn % len(vectors)]), fingerprint)
+            puts.append(time.perf_counter_ns() - start)
+            turn += 1
+            time.sleep(_BETWEEN_PUTS)
+
+    other = threading.Thread(target=put_and_evict)
+    other.start()
+    alone: list[int] = []
+    beside: list[int] = []
+    turn = 0
+    try:
+        for window in range(_WINDOWS):
+            times = beside if window % 2 else alone
+            (busy.set if window % 2 else busy.clear)()
+            time.sleep(0.02)
+            end = time.perf_counter() + _WINDOW_SECONDS
+            while time.perf_counter() < end:
+                start = time.perf_counter_ns()
+                query = queries[turn % len(queries)]
+                store.search("s", query, fingerprint, limit=_CANDIDATES)
+                times.append(time.perf_counter_ns() - start)
+                turn += 1
+    finally:
+        over.set()
+        other.join()
+    return {
+        **_spread("sqlite_put_and_evict", puts),
+        **_spread("sqlite_hit_alone", alone),
+        **_spread("sqlite_hit_beside_puts", beside),
     }
 
 

@@ -12,22 +12,38 @@ import typer
 
 from stepcache.cli._bench import bench
 from stepcache.cli._bench_speed import add_speed_commands
+from stepcache.cli._common import AsJson, print_json
+from stepcache.cli._doctor import add_doctor_command
 from stepcache.cli._eval import HELP as _EVAL_HELP
 from stepcache.cli._eval import evaluate_command
+from stepcache.cli._forget import add_forget_command
+from stepcache.cli._keys import add_key_commands
+from stepcache.cli._look import add_look_commands
+from stepcache.cli._report import HELP as _REPORT_HELP
+from stepcache.cli._report import report_command
+from stepcache.cli._serve import HELP as _SERVE_HELP
+from stepcache.cli._serve import serve_command
 from stepcache.cli._store import add_store_commands
+from stepcache.cli._why import add_why_commands
 
 __all__ = ["app"]
 
 app = typer.Typer(
     help="Step-level reuse of language model answers.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 app.add_typer(bench, name="bench")
 add_speed_commands(bench)
+add_look_commands(app)
+add_why_commands(app)
+add_forget_command(app)
 add_store_commands(app)
+add_key_commands(app)
+add_doctor_command(app)
 app.command("eval", help=_EVAL_HELP)(evaluate_command)
+app.command("serve", help=_SERVE_HELP)(serve_command)
+app.command("report", help=_REPORT_HELP)(report_command)
 
 
 class LocalModel(StrEnum):
@@ -50,11 +66,15 @@ _WIDTH_WITHOUT_TERMINAL = 160
 
 
 @app.command()
-def version() -> None:
+def version(as_json: AsJson = False) -> None:
     """Print the installed version."""
+    import platform
     from importlib.metadata import version as installed
 
-    typer.echo(installed("stepcache"))
+    if as_json:
+        print_json({"stepcache": installed("stepcache"), "python": platform.python_version()})
+    else:
+        typer.echo(installed("stepcache"))
 
 
 @app.command(help=_DEMO_HELP)
@@ -86,7 +106,9 @@ def demo(
     ] = False,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write the raw record to this file."),
+        typer.Option(
+            "--json", metavar="FILE", help="Write the raw record to this file; - for stdout."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Sampling seed sent with every request.")] = 0,
 ) -> None:
@@ -103,7 +125,9 @@ def demo(
         from stepcache.demo._server import LocalServerError
         from stepcache.demo._weights import WeightsError
 
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
+        aside = json_file is not None and str(json_file) == "-"
+        width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
+        console = Console(width=width, stderr=aside)
         options = Options(
             model=model.value,
             base_url=base_url,
@@ -123,7 +147,8 @@ def demo(
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     except Exception as error:  # noqa: BLE001 - a person reads this, and no traceback would help
-        _fail(f"{type(error).__name__}: {error}"[:1000])
+        where = f"{base_url}: " if base_url is not None else ""
+        _fail(f"{where}{type(error).__name__}: {error}"[:1000])
     raise typer.Exit(0 if passed else 1)
 
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from stepcache.cli._common import AsJson, print_json
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -49,6 +51,17 @@ Prefill = Annotated[
     bool, typer.Option("--prefill", help="That endpoint continues an assistant message.")
 ]
 MaxTokens = Annotated[int, typer.Option(min=1, help="Longest answer, in tokens.")]
+EachCall = Annotated[
+    bool,
+    typer.Option(
+        "--ask-every-time",
+        help="Make a call again that another mode made for the same request, instead of counting "
+        "its measured time.",
+    ),
+]
+SideBySide = Annotated[
+    int, typer.Option(min=1, help="Seeds played at the same time, on a server that is then busy.")
+]
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads of the local server.")]
 
 
@@ -67,6 +80,9 @@ def paper(
     prefill: Prefill = False,
     max_tokens: MaxTokens = 200,
     threads: Threads = None,
+    ask_every_time: EachCall = False,
+    side_by_side: SideBySide = 1,
+    as_json: AsJson = False,
 ) -> None:
     """The paper's micro-benchmark and more, every mode in one run.
 
@@ -87,11 +103,13 @@ def paper(
             model=_local(model),
             max_tokens=max_tokens,
             threads=threads,
+            share_calls=not ask_every_time,
+            side_by_side=side_by_side,
             elsewhere=_elsewhere(base_url, model_name, api_key_env, prefill=prefill),
         )
-        return _shown(run(options, console), console)
+        return _shown(run(options, console), console, as_json=as_json)
 
-    _guarded(go)
+    _guarded(go, aside=as_json)
 
 
 @bench.command()
@@ -116,6 +134,9 @@ def ablate(
     prefill: Prefill = False,
     max_tokens: MaxTokens = 200,
     threads: Threads = None,
+    ask_every_time: EachCall = False,
+    side_by_side: SideBySide = 1,
+    as_json: AsJson = False,
 ) -> None:
     """What each part of StepCache is worth: the workload again with one part off at a time."""
 
@@ -134,11 +155,13 @@ def ablate(
             model=_local(model),
             max_tokens=max_tokens,
             threads=threads,
+            share_calls=not ask_every_time,
+            side_by_side=side_by_side,
             elsewhere=_elsewhere(base_url, model_name, api_key_env, prefill=prefill),
         )
-        return _shown(run(options, console), console)
+        return _shown(run(options, console), console, as_json=as_json)
 
-    _guarded(go)
+    _guarded(go, aside=as_json)
 
 
 @bench.command()
@@ -165,6 +188,7 @@ def load(
     prefill: Prefill = False,
     max_tokens: MaxTokens = 200,
     threads: Threads = None,
+    as_json: AsJson = False,
 ) -> None:
     """Bursts of requests from 1 to 256 users, through the asynchronous engine; bounded in time."""
 
@@ -193,9 +217,11 @@ def load(
             elsewhere=_elsewhere(base_url, model_name, api_key_env, prefill=prefill),
         )
         levels = run_load(options, about, console, parallel=parallel)
+        if as_json:
+            print_json(levels)
         return not any(one["served_and_wrong"] for one in levels if one["mode"] != "bare")
 
-    _guarded(go)
+    _guarded(go, aside=as_json)
 
 
 @bench.command()
@@ -205,6 +231,7 @@ def report(
         Path | None,
         typer.Option("--out", metavar="DIR", help="Folder; the file's own if not given."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make tables and pictures again from a record; nothing is measured."""
 
@@ -212,17 +239,25 @@ def report(
         from stepcache.bench._main import report as again
 
         again(file, out or file.parent, console)
+        if as_json:
+            from stepcache.bench import load_record, rows_of, summary
+
+            rows = rows_of(load_record(file))
+            print_json(summary([row for row in rows if row.item.split != "warm-up"]))
         return True
 
-    _guarded(go)
+    _guarded(go, aside=as_json)
 
 
-def _shown(rows: list[Row], console: Console) -> bool:
+def _shown(rows: list[Row], console: Console, *, as_json: bool) -> bool:
     """Print what matters most; False when StepCache served a wrong answer."""
     from stepcache.bench._figures import summary
 
     asked = [row for row in rows if row.item.split != "warm-up"]
-    for split, modes in summary(asked).items():
+    figures = summary(asked)
+    if as_json:
+        print_json(figures)
+    for split, modes in figures.items():
         for name, one in modes.items():
             f = one["overall"]
             console.print(
@@ -276,13 +311,17 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
     return found
 
 
-def _guarded(go: Callable[[Console], bool]) -> None:
-    """Run a command; errors that a person can act on end it in one line."""
+def _guarded(go: Callable[[Console], bool], *, aside: bool = False) -> None:
+    """Run a command; errors that a person can act on end it in one line.
+
+    Args:
+        aside: Tell what is for people on standard error.
+    """
     try:
         from rich.console import Console
 
-        console = Console(width=None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL)
-        passed = go(console)
+        width = None if sys.stdout.isatty() else _WIDTH_WITHOUT_TERMINAL
+        passed = go(Console(width=width, stderr=aside))
     except typer.Exit:
         raise
     except ModuleNotFoundError as error:

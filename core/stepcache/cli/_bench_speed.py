@@ -8,10 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
+from stepcache._counts import count
+from stepcache.cli._common import print_json
+
 __all__ = ["add_speed_commands"]
 
 JsonFile = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the figures to this file.")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="Write the figures to this file; - for stdout."),
 ]
 TextFile = Annotated[
     Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table to this file.")
@@ -85,16 +89,19 @@ def _told(
     from stepcache.bench._record import machine
 
     where = machine()
-    typer.echo(text)
-    if json_file is not None:
+    aside = json_file is not None and str(json_file) == "-"
+    typer.echo(text, err=aside)
+    record = {"machine": where, "rows": rows}
+    if aside:
+        print_json(record)
+    elif json_file is not None:
         json_file.parent.mkdir(parents=True, exist_ok=True)
-        record = {"machine": where, "rows": rows}
         json_file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if markdown is not None:
         markdown.parent.mkdir(parents=True, exist_ok=True)
         versions = ", ".join(f"{name} {found}" for name, found in where["versions"].items())
         about = (
-            f"{where['processor']}, {where['cores']} cores, {where['memory_gib']} GiB, "
+            f"{where['processor']}, {count(where['cores'], 'core')}, {where['memory_gib']} GiB, "
             f"Python {where['python']}, {where['system']}; {versions}."
         )
         markdown.write_text(f"# {title}\n\n{about}\n\n{text}\n", encoding="utf-8")

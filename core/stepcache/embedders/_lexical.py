@@ -21,6 +21,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stepcache._errors import ConfigurationError, UsageError
+from stepcache._memo import memo
 from stepcache.protocols import Vector
 
 __all__ = ["LexicalEmbedder"]
@@ -59,9 +60,14 @@ class LexicalEmbedder:
             look alike by chance.
         max_chars: Characters of a text that are read, at least 2; bounds the time one may take.
 
+    Attributes:
+        blocking: False: it waits for nothing, and nobody has to wait for it in another thread.
+
     Raises:
         ConfigurationError: An argument is out of range.
     """
+
+    blocking = False
 
     def __init__(self, dimension: int = 512, *, max_chars: int = 20_000) -> None:
         if isinstance(dimension, bool) or dimension not in _DIMENSIONS:
@@ -147,7 +153,7 @@ def _damped(count: int) -> float:
     return round(1 + math.log(count), 6)
 
 
-@lru_cache(maxsize=_MEMO)
+@memo(maxsize=_MEMO)
 def _of_word(word: str, dimension: int) -> _Features:
     """A word, and its character n-grams with its edges marked."""
     if not word[0].isalpha():
@@ -163,7 +169,7 @@ def _of_word(word: str, dimension: int) -> _Features:
     return _signed(features, dimension)
 
 
-@lru_cache(maxsize=_MEMO)
+@memo(maxsize=_MEMO)
 def _of_pair(first: str, second: str, dimension: int) -> _Features:
     weight = _PAIR if first[0].isalpha() and second[0].isalpha() else _SIGN * _PAIR
     return _signed([("pair", f"{first} {second}", weight)], dimension)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stepcache._errors import ConfigurationError, EmbedderError, UsageError
+from stepcache._forking import fork_safe_lock
 from stepcache.protocols import Vector
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class SentenceTransformerEmbedder:
         self._model: Any = _load(model, device) if loads else model
         self._batch_size = batch_size
         # Tokenizers change their own settings while they work; two threads at once would clash.
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._dimension = _dimension(self._model)
         self._fingerprint = _fingerprint(self._model, self._dimension)
 

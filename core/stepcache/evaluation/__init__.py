@@ -9,7 +9,14 @@ For each pair the answer to one request is put into an empty cache, the other is
 other way round. A stored answer that comes back where the two want different ones is *wrong*.
 """
 
-from stepcache.evaluation._faces import EngineFace, Face, LangChainFace, Served, load_face
+from stepcache.evaluation._faces import (
+    EngineFace,
+    Face,
+    LangChainFace,
+    Served,
+    load_engine,
+    load_face,
+)
 from stepcache.evaluation._pairs import FOW_SETS, Pair, read_fow, read_pairs
 from stepcache.evaluation._report import LookUp, Report, Tally, wilson
 from stepcache.evaluation._run import evaluate
@@ -25,6 +32,7 @@ __all__ = [
     "Served",
     "Tally",
     "evaluate",
+    "load_engine",
     "load_face",
     "read_fow",
     "read_pairs",

@@ -11,7 +11,7 @@ from stepcache._errors import ConfigurationError
 from stepcache._types import Message, ModelCall, Outcome, Reply, Request
 from stepcache.engine import StepCacheEngine
 
-__all__ = ["EngineFace", "Face", "LangChainFace", "Served", "load_face"]
+__all__ = ["EngineFace", "Face", "LangChainFace", "Served", "load_engine", "load_face"]
 
 # What LangChain hands to a cache beside the prompt: the model, serialised, and its arguments.
 _LLM_STRING = (
@@ -126,6 +126,33 @@ def load_face(target: str | None, *, plain: bool = False) -> Face:
     """
     if target is None:
         return EngineFace()
+    found = _imported(target)
+    if isinstance(found, StepCacheEngine):
+        return EngineFace(found)
+    if _is_cache(found):
+        return LangChainFace(found, plain=plain)
+    raise ConfigurationError(
+        f"{target!r} is a {type(found).__name__}: name a StepCacheEngine or a LangChain BaseCache"
+    )
+
+
+def load_engine(target: str) -> StepCacheEngine:
+    """The engine that ``module:attribute`` names, or that what it names has.
+
+    Raises:
+        ConfigurationError: It cannot be imported, or there is none.
+    """
+    found = _imported(target)
+    engine = found if isinstance(found, StepCacheEngine) else getattr(found, "engine", None)
+    if not isinstance(engine, StepCacheEngine):
+        raise ConfigurationError(
+            f"{target!r} is a {type(found).__name__}: name a StepCacheEngine, or what has one"
+        )
+    return engine
+
+
+def _imported(target: str) -> Any:
+    """What ``module:attribute`` names; classes and functions are called first."""
     module, _, attribute = target.partition(":")
     if not module or not attribute:
         raise ConfigurationError(f"{target!r} names no cache: write module:attribute")
@@ -137,13 +164,7 @@ def load_face(target: str | None, *, plain: bool = False) -> Face:
         raise ConfigurationError(f"{target!r} cannot be imported: {error}") from error
     if isinstance(found, type) or (callable(found) and not _is_cache(found)):
         found = found()
-    if isinstance(found, StepCacheEngine):
-        return EngineFace(found)
-    if _is_cache(found):
-        return LangChainFace(found, plain=plain)
-    raise ConfigurationError(
-        f"{target!r} is a {type(found).__name__}: name a StepCacheEngine or a LangChain BaseCache"
-    )
+    return found
 
 
 def _is_cache(found: Any) -> bool:

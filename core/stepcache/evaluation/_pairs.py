@@ -25,6 +25,7 @@ from stepcache._types import Message
 __all__ = ["FOW_SETS", "Pair", "read_fow", "read_pairs"]
 
 FOW_SETS = ("questions", "conversations")
+"""What the ``fow-cache`` package ships."""
 _LONGEST_LINE = 2_000_000
 _LABELS = {"same_answer": True, "different_answer": False, True: True, False: False}
 
@@ -62,7 +63,9 @@ def read_pairs(path: Path | str) -> list[Pair]:
         try:
             with file.open(encoding="utf-8") as lines:
                 pairs.extend(_read(lines, str(file)))
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
+            raise ConfigurationError(f"{file} cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
             raise ConfigurationError(f"{file} cannot be read: {error}") from error
     return pairs
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from stepcache._counts import count
+
 __all__ = ["LookUp", "Report", "Tally", "wilson"]
 
 _Z95 = 1.959963984540054
@@ -147,7 +149,7 @@ class Report:
         """The report as a table, for a person."""
         tallies = self.tallies()
         width = max([len(t.category) for t in tallies] + [12])
-        lines = [f"{self.face}: {len(self.look_ups)} look-ups"]
+        lines = [f"{self.face}: {count(len(self.look_ups), 'look-up')}"]
         for same, title in ((True, "same answer wanted"), (False, "another answer wanted")):
             rows = [t for t in tallies if t.same is same]
             if rows:

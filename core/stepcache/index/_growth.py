@@ -76,7 +76,7 @@ class Growth:
             some = [places[at] for at in chosen[start : start + _ROWS_AT_ONCE].tolist()]
             parts.append(_read(index, some, None)[1])
         del index
-        return CoarseBlock(np.concatenate(parts), size)
+        return CoarseBlock.learned(np.concatenate(parts), size)
 
     def _copy(self, block: CoarseBlock) -> None:
         index = self._living()

@@ -12,13 +12,16 @@ slots that a search may look at.
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stepcache._counts import count
 from stepcache._errors import StoreError
+from stepcache._forking import fork_safe_lock
 from stepcache.index._blocks import Block, CoarseBlock, ExactBlock
 from stepcache.index._growth import Growth
 from stepcache.index._vectors import unit_vector
@@ -26,7 +29,7 @@ from stepcache.index._vectors import unit_vector
 if TYPE_CHECKING:
     from stepcache.protocols import Vector
 
-__all__ = ["EXACT_UP_TO", "VectorIndex"]
+__all__ = ["EXACT_UP_TO", "VectorIndex", "digest_of"]
 
 EXACT_UP_TO = 5_000
 """Distinct vectors searched exactly; above it a coarse block is faster, once it is made."""
@@ -34,6 +37,12 @@ EXACT_UP_TO = 5_000
 _FIRST_SPARE = 2**62
 _OUTGROWN = 3
 """A coarse block with this many times the vectors it was made for is made over."""
+
+
+def digest_of(unit: Vector) -> int:
+    """What equal vectors are known by, on every machine. Two that are confused are a wrong hint,
+    not a wrong answer."""
+    return int.from_bytes(blake2b(unit.tobytes(), digest_size=8).digest(), "little", signed=True)
 
 
 class VectorIndex:
@@ -57,7 +66,7 @@ class VectorIndex:
         self.dimension = dimension
         self.block: Block = ExactBlock(dimension)
         """Vectors under places. A place is the id of the first vector it was taken for."""
-        self.lock = threading.Lock()
+        self.lock = fork_safe_lock()
         self._room = exact_up_to
         self._expected = expected if expected > exact_up_to else 0
         self.growth: Growth | None = None
@@ -118,8 +127,8 @@ class VectorIndex:
         rows: Vector = np.ascontiguousarray(vectors, dtype=np.float32)
         if rows.shape != (len(numbers), self.dimension):
             raise StoreError(
-                f"an array of shape {rows.shape} does not hold {len(numbers)} vectors of length "
-                f"{self.dimension}: pass one row per id"
+                f"an array of shape {rows.shape} does not hold {count(len(numbers), 'vector')} "
+                f"of length {self.dimension}: pass one row per id"
             )
         with self.lock:
             if len({*numbers}) < len(numbers) or any(n in self for n in numbers):
@@ -130,6 +139,30 @@ class VectorIndex:
                 self.block.add([p for p in taken if p is not None], rows[fresh])
                 self._fill() if self._expected else self._grow()
 
+    def take(
+        self, block: Block, digests: dict[int, int], shared: Iterable[tuple[int, int]]
+    ) -> None:
+        """Begin with a block made before, in place of being filled.
+
+        Args:
+            block: Vectors under places.
+            digests: What :func:`digest_of` says of the vector of each place; no two alike.
+            shared: Places with the ids that lead to them, where that is not the one id of the same
+                number; ids of one place in the order they came.
+        """
+        with self.lock:
+            self.block = block
+            self._digests = digests
+            self._known = {digest: place for place, digest in digests.items()}
+            self._sharing, self._place_of = {}, {}
+            for place, number in shared:
+                self._sharing.setdefault(place, {})[number] = None
+                self._place_of[number] = place
+            self._count = len(digests) - len(self._sharing) + len(self._place_of)
+            # Those of before may still be among the places.
+            self._spare = itertools.count(max(_FIRST_SPARE, max(digests, default=0) + 1))
+            self._room, self._expected = max(self._room, _OUTGROWN * len(digests)), 0
+
     def remove(self, number: int) -> bool:
         """Forget a vector; False when there was none."""
         with self.lock:
@@ -138,7 +171,8 @@ class VectorIndex:
     def search(self, vector: Vector, limit: int) -> list[tuple[int, float]]:
         """The nearest ids with their cosines, best first; at most ``limit`` of them.
 
-        Of ids with equal vectors the one added last comes first.
+        Of ids with equal vectors the one added last comes first. Where searches are approximate,
+        others of equal vectors come after the first of each of the nearest vectors.
 
         Args:
             vector: float32 array of shape (dimension,).
@@ -151,17 +185,8 @@ class VectorIndex:
         with self.lock:
             if limit <= 0 or not self._count:
                 return []
-            found: list[tuple[int, float]] = []
-            for place, cosine in self.block.search(unit, limit):
-                similarity = max(-1.0, min(1.0, cosine))
-                if (numbers := self._sharing.get(place)) is None:
-                    found.append((place, similarity))
-                else:
-                    some = itertools.islice(reversed(numbers), limit - len(found))
-                    found += [(number, similarity) for number in some]
-                if len(found) >= limit:
-                    break
-            return found
+            near = [(p, max(-1.0, min(1.0, c))) for p, c in self.block.search(unit, limit)]
+            return self._ids_of(near, limit) if self.exact else self._mixed_ids_of(near, limit)
 
     def settle(self, timeout: float | None = None) -> bool:
         """Wait until no block is being made, for so many seconds at most; whether that came."""
@@ -178,6 +203,35 @@ class VectorIndex:
         """Whether the block has such a place."""
         return place in self._digests
 
+    def known_as(self, places: Sequence[int]) -> tuple[list[int], list[tuple[int, int]]]:
+        """Digests and shared ids of places that are there, as :meth:`take` wants them."""
+        shared = [(place, n) for place in places for n in self._sharing.get(place, ())]
+        return [self._digests[place] for place in places], shared
+
+    def _ids_of(self, near: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
+        """The ids of places, the nearest first, of each place the newest first."""
+        found: list[tuple[int, float]] = []
+        for place, cosine in near:
+            numbers = reversed(self._sharing.get(place, {place: None}))
+            found += [(n, cosine) for n in itertools.islice(numbers, limit - len(found))]
+            if len(found) >= limit:
+                break
+        return found
+
+    def _mixed_ids_of(
+        self, near: Sequence[tuple[int, float]], limit: int
+    ) -> list[tuple[int, float]]:
+        """The newest id of each place, and further ones where that is not enough: coarse cosines
+        do not tell which of two is the nearest, and one with many ids would leave no room for the
+        other."""
+        first = [(next(reversed(self._sharing.get(p, {p: None}))), c) for p, c in near]
+        if len(first) < limit:
+            known = {number for number, _ in first}
+            more = self._ids_of(near, limit + len(first))
+            first += [each for each in more if each[0] not in known][: limit - len(first)]
+            first.sort(key=itemgetter(1), reverse=True)
+        return first
+
     def _place(self, number: int) -> int | None:
         place = self._place_of.get(number)
         if place is None and number in self._digests and number not in self._sharing:
@@ -187,8 +241,7 @@ class VectorIndex:
     def _enter(self, number: int, unit: Vector) -> int | None:
         """Note an id; the place to keep its vector at, or None where an equal one is there."""
         self._count += 1
-        # Only told apart by a hash: two vectors confused would be a wrong hint, not a wrong answer.
-        digest = hash(unit.tobytes())
+        digest = digest_of(unit)
         place = self._known.get(digest)
         if place is not None:
             sharing = self._sharing.get(place)
@@ -235,7 +288,7 @@ class VectorIndex:
             self._room = _OUTGROWN * self._expected
             places = self.places()
             rows = self.block.rows(places)
-            self.block = CoarseBlock(rows, self._expected)
+            self.block = CoarseBlock.learned(rows, self._expected)
             self.block.add(places, rows)
             self._expected = 0
 

@@ -11,7 +11,7 @@ from stepcache._types import Entry
 __all__ = ["check_max_entries", "stamped"]
 
 
-def check_max_entries(store: str, value: int | None) -> None:
+def check_max_entries(store: str, value: int | None, name: str = "max_entries") -> None:
     """Refuse a capacity that cannot work.
 
     Raises:
@@ -20,7 +20,7 @@ def check_max_entries(store: str, value: int | None) -> None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
         return
     raise ConfigurationError(
-        f"{store}(max_entries={value!r}): use a whole number above 0, or None for no limit"
+        f"{store}({name}={value!r}): use a whole number above 0, or None for no limit"
     )
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import heapq
 import itertools
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from stepcache._errors import StoreError
+from stepcache._forking import fork_safe_lock
+from stepcache._reports import tenant_of
 from stepcache._types import Entry
 from stepcache.index import VectorIndex, unit_vector
 from stepcache.protocols import Match, Vector
-from stepcache.stores._check import check_max_entries, stamped
+from stepcache.stores._check import stamped
+from stepcache.stores._limits import Limits
+from stepcache.stores._memory_keep import Keeper
+from stepcache.stores._record import encode
 
 __all__ = ["MemoryStore"]
 
@@ -27,6 +30,8 @@ class _Kept(NamedTuple):
     entry: Entry
     block: tuple[str, str] | None
     """Scope and fingerprint of the index that holds its vector."""
+    tenant: bytes | None
+    """Whose it is, where there is a limit by namespace."""
 
 
 class MemoryStore:
@@ -37,21 +42,39 @@ class MemoryStore:
     an entry just removed finds nothing under it.
 
     Args:
-        max_entries: Above this many, the entry not put, got or found for longest goes; None keeps
-            all.
+        max_entries: Above this many, some go; None keeps all.
         clock: Seconds since the epoch.
+        max_bytes: Above this many bytes of records and vectors, some go; None keeps all. Counted as
+            a file would hold them: in memory an entry takes two or three times as much.
+        evict: Who goes first: ``"lru"``, the entries not put, got or found for longest;
+            ``"oldest"``, those put longest ago, whether read or not; ``"lfu-size"``, those used
+            least for their size.
+        max_entries_per_namespace: Above this many of one namespace, its oldest go with its next
+            put; None sets no such limit.
 
     Raises:
-        ConfigurationError: A ``max_entries`` that cannot work.
+        ConfigurationError: A limit that cannot work.
     """
 
     def __init__(
-        self, max_entries: int | None = None, clock: Callable[[], float] = time.time
+        self,
+        max_entries: int | None = None,
+        clock: Callable[[], float] = time.time,
+        *,
+        max_bytes: int | None = None,
+        evict: str = "lru",
+        max_entries_per_namespace: int | None = None,
     ) -> None:
-        check_max_entries("MemoryStore", max_entries)
-        self._max_entries = max_entries
+        self._limits = Limits(
+            store="MemoryStore",
+            max_entries=max_entries,
+            max_bytes=max_bytes,
+            evict=evict,
+            max_entries_per_namespace=max_entries_per_namespace,
+        )
+        self._most_of_one = max_entries_per_namespace
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._closed = False
         self._numbers = itertools.count()
         self._forget_all()
@@ -113,11 +136,15 @@ class MemoryStore:
             ttl: Seconds it may be served from now; None leaves ``entry.expires`` as it is.
 
         Raises:
-            StoreError: A vector or a ``ttl`` that does not fit, or the store is closed. Nothing
-                has changed then.
+            StoreError: A vector, a ``ttl`` or an entry that cannot be kept, or the store is closed.
+                Nothing has changed then.
         """
         unit = None if vector is None else unit_vector(vector)
         kept = stamped(entry, self._clock(), ttl)
+        size = 0
+        if self._limits.max_bytes is not None or self._limits.evict == "lfu-size":
+            size = len(encode(kept)) + (0 if unit is None else unit.nbytes)
+            self._limits.check(size)
         with self._lock:
             self._settle()
             block = None if unit is None else (kept.scope, fingerprint)
@@ -131,9 +158,14 @@ class MemoryStore:
             replaced = self._exact.get((kept.scope, kept.exact_key))
             if replaced is not None:
                 self._drop(replaced)
-            self._enter(number, _Kept(kept, block))
-            while self._max_entries is not None and len(self._entries) > self._max_entries:
-                self._drop(next(iter(self._entries)))
+            tenant = None if self._most_of_one is None else tenant_of(kept)
+            self._enter(number, _Kept(kept, block, tenant), size)
+            if tenant is not None and self._most_of_one is not None:
+                own = self._by_tenant[tenant]
+                while len(own) > self._most_of_one:
+                    self._drop(next(iter(own)))
+            while (victim := self._keeper.victim(number)) is not None:
+                self._drop(victim)
 
     def remove(self, entry_id: str, /) -> bool:
         """Forget one entry; False when there was none."""
@@ -171,7 +203,7 @@ class MemoryStore:
             return self._entries[next(reversed(numbers))].entry if numbers else None
 
     def entries(self) -> tuple[Entry, ...]:
-        """Every live entry, the least recently used first."""
+        """Every live entry, the oldest first."""
         with self._lock:
             self._settle()
             return tuple(kept.entry for kept in self._entries.values())
@@ -185,11 +217,13 @@ class MemoryStore:
     # What follows runs under the lock.
 
     def _forget_all(self) -> None:
-        self._entries: OrderedDict[int, _Kept] = OrderedDict()  # least recently used first
+        self._entries: dict[int, _Kept] = {}  # oldest first
+        self._keeper = Keeper(self._limits)
         self._exact: dict[tuple[str, str], int] = {}
         self._canonical: dict[tuple[str, str], dict[int, None]] = {}  # newest last
         self._by_id: dict[str, dict[int, None]] = {}
         self._by_scope: dict[str, dict[int, None]] = {}
+        self._by_tenant: dict[bytes, dict[int, None]] = {}  # oldest first
         self._indexes: dict[tuple[str, str], VectorIndex] = {}
         self._deadlines: list[tuple[float, int]] = []
 
@@ -204,18 +238,20 @@ class MemoryStore:
             self._drop(heapq.heappop(self._deadlines)[1])
 
     def _used(self, number: int) -> Entry:
-        if self._max_entries is not None:
-            self._entries.move_to_end(number)
+        self._keeper.used(number)
         return self._entries[number].entry
 
-    def _enter(self, number: int, kept: _Kept) -> None:
+    def _enter(self, number: int, kept: _Kept, size: int) -> None:
         entry = kept.entry
         self._entries[number] = kept
+        self._keeper.came(number, size)
         self._exact[entry.scope, entry.exact_key] = number
         if entry.canonical_key is not None:
             self._canonical.setdefault((entry.scope, entry.canonical_key), {})[number] = None
         self._by_id.setdefault(entry.id, {})[number] = None
         self._by_scope.setdefault(entry.scope, {})[number] = None
+        if kept.tenant is not None:
+            self._by_tenant.setdefault(kept.tenant, {})[number] = None
         if entry.expires is not None:
             heapq.heappush(self._deadlines, (entry.expires, number))
             if len(self._deadlines) > 2 * len(self._entries) + _SPARE_DEADLINES:
@@ -227,12 +263,15 @@ class MemoryStore:
         kept = self._entries.pop(number, None)
         if kept is None:
             return
+        self._keeper.went(number)
         entry = kept.entry
         del self._exact[entry.scope, entry.exact_key]
         if entry.canonical_key is not None:
             _unlink(self._canonical, (entry.scope, entry.canonical_key), number)
         _unlink(self._by_id, entry.id, number)
         _unlink(self._by_scope, entry.scope, number)
+        if kept.tenant is not None:
+            _unlink(self._by_tenant, kept.tenant, number)
         if kept.block is not None:
             index = self._indexes[kept.block]
             index.remove(number)

@@ -13,6 +13,8 @@ from stepcache._errors import ConfigurationError, StoreError
 from stepcache._types import Entry
 from stepcache.protocols import Match, Vector
 from stepcache.stores._check import check_max_entries
+from stepcache.stores._guard import RecordGuard
+from stepcache.stores._keys import KeyRing, KeySource
 from stepcache.stores._postgres_link import Address, Health, Pool, psycopg_module, watch
 from stepcache.stores._postgres_local import LocalEntries
 from stepcache.stores._postgres_ops import Op, Operations
@@ -59,6 +61,15 @@ class PostgresStore:
         local_seconds: How long another host's change may go unnoticed by remembered entries.
         required: False starts without a server too, and finds it when it is there. One that is
             there and will not do (rights, pgvector, version) is refused at once all the same.
+        max_entries_per_namespace: Above this many of one namespace, its oldest go with its next
+            put; None sets no such limit.
+        integrity_key: What records are sealed with, the same on every host: key bytes, a key file's
+            path, or several keys with the newest first. None takes ``STEPCACHE_KEY`` or
+            ``STEPCACHE_KEY_FILE`` from the environment, else the file ``stepcache/key`` in the
+            user's configuration folder. A server that can be written to cannot forge answers.
+        encrypt: Make records unreadable without the key (extra ``crypto``). Vectors, which the
+            server would have to read, are then left out, and only equal demands are found.
+        clear_vectors: With ``encrypt``, keep vectors all the same, in the clear.
         clock: Seconds since the epoch, in place of the server's clock; for tests.
 
     Attributes:
@@ -84,9 +95,14 @@ class PostgresStore:
         local_entries: int = 0,
         local_seconds: float = 1.0,
         required: bool = True,
+        max_entries_per_namespace: int | None = None,
+        integrity_key: KeySource | KeyRing | None = None,
+        encrypt: bool = False,
+        clear_vectors: bool = False,
         clock: Callable[[], float] | None = None,
     ) -> None:
         check_max_entries("PostgresStore", max_entries)
+        check_max_entries("PostgresStore", max_entries_per_namespace, "max_entries_per_namespace")
         check_numbers(
             "PostgresStore",
             timeout=timeout,
@@ -94,7 +110,15 @@ class PostgresStore:
             local_seconds=local_seconds,
         )
         self._address = Address(url, timeout)
-        self._operations = Operations(schema, clock)
+        self._operations = Operations(
+            schema,
+            clock,
+            RecordGuard(
+                "PostgresStore", integrity_key, encrypt=encrypt, remembered=256, largest=16_384
+            ),
+            clear_vectors=clear_vectors,
+            most_of_one=max_entries_per_namespace,
+        )
         self._errors: type[Exception] = psycopg_module().Error
         self._patience = timeout + GRACE
         self._max_entries = max_entries
@@ -125,8 +149,18 @@ class PostgresStore:
 
     @property
     def unreadable(self) -> int:
-        """Rows this store met whose record was damaged or of another version; each was a miss."""
-        return self._operations.unreadable
+        """Rows this store met whose record was not to be believed; each was a miss."""
+        return self._operations.guard.refused
+
+    @property
+    def key_ring(self) -> KeyRing:
+        """The keys that records are sealed and opened with."""
+        return self._operations.guard.ring
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """Records met that were not served, by reason, as :attr:`SQLiteStore.refusals`."""
+        return self._operations.guard.refusals
 
     def get(self, scope: str, key: str, /) -> Entry | None:
         """The live entry whose exact or, failing that, canonical key is ``key``, or None.
@@ -225,6 +259,14 @@ class PostgresStore:
         """
         return self._run(lambda: self._operations.count(scope))
 
+    def size(self) -> int:
+        """Bytes of the schema's tables and their indexes, dead rows included.
+
+        Raises:
+            StoreError: The server failed, or the store is closed.
+        """
+        return self._run(self._operations.size)
+
     def find(self, entry_id: str, /) -> Entry | None:
         """The live entry of an id, or None.
 
@@ -286,6 +328,23 @@ class PostgresStore:
             StoreError: The server failed, or the store is closed.
         """
         return self._tidy(0.0) or ()
+
+    def rotate(self) -> int:
+        """Seal every record with the newest key, as :meth:`SQLiteStore.rotate`.
+
+        Returns:
+            How many records were sealed anew.
+
+        Raises:
+            StoreError: The server failed, or the store is closed.
+        """
+        count = 0
+        after: int | None = 0
+        while after is not None:
+            done, after = self._run(self._operations.resealer(after), patience=LONG)
+            count += done
+        self._operations.guard.forget()
+        return count
 
     # --- inside ----------------------------------------------------------------------------------
 

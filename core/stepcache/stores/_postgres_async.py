@@ -16,6 +16,8 @@ from stepcache._errors import ConfigurationError, StoreError
 from stepcache._types import Entry
 from stepcache.protocols import Match, Vector
 from stepcache.stores._check import check_max_entries
+from stepcache.stores._guard import RecordGuard
+from stepcache.stores._keys import KeyRing, KeySource
 from stepcache.stores._postgres import GRACE, LONG, check_numbers
 from stepcache.stores._postgres_link import Address, Health, psycopg_module, watch
 from stepcache.stores._postgres_ops import Op, Operations
@@ -50,6 +52,15 @@ class AsyncPostgresStore:
         max_connections: Connections of one event loop at most.
         max_entries: Above this many, upkeep drops those written longest ago; None keeps all.
         index_above: Vectors of one scope and embedder from which on :meth:`upkeep` builds an index.
+        max_entries_per_namespace: Above this many of one namespace, its oldest go with its next
+            put; None sets no such limit.
+        integrity_key: What records are sealed with, the same on every host: key bytes, a key file's
+            path, or several keys with the newest first. None takes ``STEPCACHE_KEY`` or
+            ``STEPCACHE_KEY_FILE`` from the environment, else the file ``stepcache/key`` in the
+            user's configuration folder. A server that can be written to cannot forge answers.
+        encrypt: Make records unreadable without the key (extra ``crypto``). Vectors, which the
+            server would have to read, are then left out, and only equal demands are found.
+        clear_vectors: With ``encrypt``, keep vectors all the same, in the clear.
         clock: Seconds since the epoch, in place of the server's clock; for tests.
 
     Raises:
@@ -65,12 +76,27 @@ class AsyncPostgresStore:
         max_connections: int = 8,
         max_entries: int | None = None,
         index_above: int | None = 10_000,
+        max_entries_per_namespace: int | None = None,
+        integrity_key: KeySource | KeyRing | None = None,
+        encrypt: bool = False,
+        clear_vectors: bool = False,
         clock: Callable[[], float] | None = None,
     ) -> None:
         check_max_entries("AsyncPostgresStore", max_entries)
+        check_max_entries(
+            "AsyncPostgresStore", max_entries_per_namespace, "max_entries_per_namespace"
+        )
         check_numbers("AsyncPostgresStore", timeout=timeout, max_connections=max_connections)
         self._address = Address(url, timeout)
-        self._operations = Operations(schema, clock)
+        self._operations = Operations(
+            schema,
+            clock,
+            RecordGuard(
+                "AsyncPostgresStore", integrity_key, encrypt=encrypt, remembered=256, largest=16_384
+            ),
+            clear_vectors=clear_vectors,
+            most_of_one=max_entries_per_namespace,
+        )
         self._errors: type[Exception] = psycopg_module().Error
         self._size = max_connections
         self._patience = timeout + GRACE
@@ -89,8 +115,13 @@ class AsyncPostgresStore:
 
     @property
     def unreadable(self) -> int:
-        """Rows this store met whose record was damaged or of another version; each was a miss."""
-        return self._operations.unreadable
+        """Rows this store met whose record was not to be believed; each was a miss."""
+        return self._operations.guard.refused
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """Records met that were not served, by reason, as :attr:`SQLiteStore.refusals`."""
+        return self._operations.guard.refusals
 
     async def get(self, scope: str, key: str, /) -> Entry | None:
         """As :meth:`PostgresStore.get`."""
@@ -172,6 +203,16 @@ class AsyncPostgresStore:
         except self._errors as error:
             raise self._address.failed(error) from error
 
+    async def rotate(self) -> int:
+        """As :meth:`PostgresStore.rotate`."""
+        count = 0
+        after: int | None = 0
+        while after is not None:
+            done, after = await self._run(self._operations.resealer(after), patience=LONG)
+            count += done
+        self._operations.guard.forget()
+        return count
+
     async def close(self) -> None:
         """Close this loop's connections, and other loops' when they are next used. Further calls
         raise, except to close again."""
@@ -240,7 +281,7 @@ class AsyncPostgresStore:
             await asyncio.wait_for(pool.free.acquire(), self._address.timeout)
         except TimeoutError:
             raise StoreError(
-                f"all {self._size} connections are busy: raise max_connections"
+                f"no connection is free, of {self._size}: raise max_connections"
             ) from None
         try:
             new = not pool.idle

@@ -291,7 +291,7 @@ class Pool:
             raise StoreError("the store is closed: open a new one")
         free = self._free
         if not free.acquire(timeout=self._address.timeout):
-            raise StoreError(f"all {self._size} connections are busy: raise max_connections")
+            raise StoreError(f"no connection is free, of {self._size}: raise max_connections")
         try:
             connection, new = self._take()
             watched, begun = watch(), time.monotonic()

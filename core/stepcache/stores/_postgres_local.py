@@ -21,6 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from stepcache._forking import fork_safe_lock
 from stepcache._types import Entry
 from stepcache.stores._postgres_link import Address, watch
 from stepcache.stores._postgres_ops import Found
@@ -61,7 +62,7 @@ class LocalEntries:
         self._reset()
 
     def _reset(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._entries: OrderedDict[str, tuple[Entry, float | None]] = OrderedDict()
         self._places: dict[str, set[str]] = {}  # of each exact key, where it is remembered
         self._heard = 0

@@ -4,16 +4,16 @@ rows. A synchronous and an asynchronous store run them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 from stepcache._errors import ConfigurationError, StoreError
+from stepcache._reports import tenant_of
 from stepcache._types import Entry
 from stepcache.index import unit_vector
 from stepcache.protocols import Match, Vector
 from stepcache.stores._check import stamped
+from stepcache.stores._guard import Opened, RecordGuard, Refused
 from stepcache.stores._postgres_sql import (
     MAX_INDEXED_DIMENSION,
     MIGRATIONS,
@@ -21,7 +21,7 @@ from stepcache.stores._postgres_sql import (
     Statements,
     digest,
 )
-from stepcache.stores._record import decode, encode
+from stepcache.stores._seal import Reason, binding
 
 __all__ = ["Found", "Op", "Operations", "Said"]
 
@@ -35,8 +35,6 @@ _DELETED_AT_ONCE = 5_000
 _EXPIRED_AT_ONCE = 64
 _CANDIDATES = 16
 _SPACES_KNOWN = 65_536
-_RECORDS_KNOWN = 256
-_KNOWN_RECORD_BYTES = 16_384
 _MOST_INDEXES = 64
 """Every index of a table costs each put a look at its condition."""
 _PUTS_BETWEEN_SWEEPS = 16
@@ -62,16 +60,28 @@ class Operations:
     Args:
         schema: The schema's name.
         clock: Seconds since the epoch; None for the server's clock.
+        guard: Seals records, and says which are genuine.
+        clear_vectors: Keep vectors, which the server must be able to read, beside records that it
+            cannot read.
+        most_of_one: Entries of one namespace at most; None for no limit.
     """
 
-    def __init__(self, schema: str, clock: Callable[[], float] | None) -> None:
+    def __init__(
+        self,
+        schema: str,
+        clock: Callable[[], float] | None,
+        guard: RecordGuard,
+        *,
+        clear_vectors: bool = False,
+        most_of_one: int | None = None,
+    ) -> None:
         self.sql = Statements(schema)
         self._clock = clock
-        self.unreadable = 0
+        self.guard = guard
+        self._keeps_vectors = clear_vectors or not guard.encrypt
+        self._most_of_one = most_of_one
         self._puts = 0
         self._spaces: dict[tuple[bytes, bytes], _Space] = {}
-        # Equal records are equal entries, but for their times, which columns hold.
-        self._decode_again = lru_cache(maxsize=_RECORDS_KNOWN)(decode)
 
     # --- set-up --------------------------------------------------------------------------------
 
@@ -134,12 +144,19 @@ class Operations:
 
     def get(self, scope: str, key: str) -> Op[Found]:
         values = {"scope": digest(scope), "key": digest(key), "limit": 1, **self._time()}
+        bad: list[int] = []
         while True:
             rows = yield self.sql.get, values
-            for *row, now in rows:
-                entry = self._read(row, scope)
-                if entry is not None and key in (entry.exact_key, entry.canonical_key):
-                    return Found(entry, now)
+            for row in rows:
+                opened = self._read(row, scope, bad)
+                if opened is None:
+                    continue
+                if key not in (opened.entry.exact_key, opened.entry.canonical_key):
+                    self._refuse(row, "misplaced", bad)
+                elif _lives(opened.entry, row):
+                    yield from self._remove(bad)
+                    return Found(opened.entry, row[3])
+            yield from self._remove(bad)
             if not rows or values["limit"] > 1:
                 return Found(None, 0.0)
             values["limit"] = _CANDIDATES  # the best one cannot be read: the next may
@@ -157,10 +174,16 @@ class Operations:
         values = {"space": space.id, "vector": unit, "limit": limit, **self._time()}
         rows = yield self.sql.search(*space), values
         matches = []
-        for *row, similarity in rows:
-            entry = self._read(row, scope)
-            if entry is not None:
-                matches.append(Match(entry, float(similarity)))
+        bad: list[int] = []
+        for *row, embedding, similarity in rows:
+            opened = self._read(row, scope, bad)
+            if opened is None:
+                continue
+            if not self.guard.holds(opened, fingerprint, _data(embedding)):
+                self._refuse(row, "misplaced", bad)
+            elif _lives(opened.entry, row):
+                matches.append(Match(opened.entry, float(similarity)))
+        yield from self._remove(bad)
         return tuple(matches)
 
     def put(
@@ -172,8 +195,13 @@ class Operations:
         lease: tuple[str, int] | None = None,
     ) -> Op[bool]:
         unit = None if vector is None else unit_vector(vector)
-        record = encode(stamped(entry, 0.0, ttl))
+        if not self._keeps_vectors:
+            unit = None
         scope, space = digest(entry.scope), None
+        # The seal is over the times too, and they are the server's.
+        now = self._clock() if self._clock is not None else (yield self.sql.now, {})[0][0]
+        kept = stamped(entry, now, ttl)
+        record = self.guard.seal(kept, unit, fingerprint).record
         if unit is not None:
             place = (scope, digest(fingerprint))
             space = self._spaces.get(place)
@@ -184,24 +212,26 @@ class Operations:
             "key": digest(entry.exact_key),
             "canonical": None if entry.canonical_key is None else digest(entry.canonical_key),
             "id": digest(entry.id),
-            "expires": entry.expires,
-            "ttl": ttl,
+            "created": kept.created,
+            "expires": kept.expires,
             "checksum": crc32(record),
             "record": record,
             "space": None if space is None else space.id,
             "vector": unit,
-            **self._time(),
+            "tenant": tenant_of(entry),
         }
         if lease is None:
             yield self.sql.put, values
-            kept = True
+            done = True
         else:
             values |= {"lease": digest(lease[0]), "token": lease[1]}
-            kept = bool((yield self.sql.put_fenced, values))
+            done = bool((yield self.sql.put_fenced, values))
+        if self._most_of_one is not None and values["tenant"] is not None:
+            yield self.sql.crowd, {"tenant": values["tenant"], "most": self._most_of_one}
         self._puts += 1
         if not self._puts % _PUTS_BETWEEN_SWEEPS:
             yield self.sql.drop_expired, {"limit": _EXPIRED_AT_ONCE, **self._time()}
-        return kept
+        return done
 
     def remove(self, entry_id: str) -> Op[bool]:
         rows = yield self.sql.remove, {"id": digest(entry_id), **self._time()}
@@ -231,24 +261,56 @@ class Operations:
             rows = yield self.sql.count_scope, {"scope": digest(scope), **self._time()}
         return int(rows[0][0])
 
+    def size(self) -> Op[int]:
+        rows = yield self.sql.size, {}
+        return int(rows[0][0])
+
     def find(self, entry_id: str) -> Op[Entry | None]:
         rows = yield self.sql.find, {"id": digest(entry_id), **self._time()}
+        bad: list[int] = []
+        found = None
         for row in rows:
-            entry = self._read(row, None)
-            if entry is not None and entry.id == entry_id:
-                return entry
-        return None
+            opened = self._read(row, None, bad)
+            if opened is not None and opened.entry.id != entry_id:
+                self._refuse(row, "misplaced", bad)
+            elif opened is not None and found is None and _lives(opened.entry, row):
+                found = opened.entry
+        yield from self._remove(bad)
+        return found
 
     def page(self, after: int) -> Op[tuple[list[Entry], int | None]]:
         """Some entries beyond a number, and the number to go on from; None at the end."""
         values = {"after": after, "limit": _ROWS_AT_ONCE, **self._time()}
         rows = yield self.sql.page, values
-        entries = [entry for *row, _ in rows if (entry := self._read(row, None)) is not None]
-        return entries, rows[-1][-1] if len(rows) == _ROWS_AT_ONCE else None
+        read = [(self._read(row, None, []), row) for row in rows]
+        entries = [o.entry for o, row in read if o is not None and _lives(o.entry, row)]
+        return entries, rows[-1][0] if len(rows) == _ROWS_AT_ONCE else None
 
     def pager(self, after: int) -> Callable[[], Op[tuple[list[Entry], int | None]]]:
         """:meth:`page`, to be begun as often as needed."""
         return lambda: self.page(after)
+
+    def reseal(self, after: int) -> Op[tuple[int, int | None]]:
+        """Seal some records beyond a number with the newest key, where they are not; returns how
+        many, and the number to go on from."""
+        values = {"after": after, "limit": _ROWS_AT_ONCE, **self._time()}
+        rows = yield self.sql.page, values
+        count = 0
+        for number, checksum, record, now in rows:
+            if self.guard.is_current(record):
+                continue
+            opened = self._read((number, checksum, record, now), None, [])
+            if opened is None:
+                continue
+            bare = not self._keeps_vectors
+            new = self.guard.reseal(opened.entry, binding("", None) if bare else opened.bound)
+            change = {"number": number, "old": checksum, "checksum": crc32(new), "record": new}
+            count += len((yield self.sql.reseal, {**change, "bare": bare}))
+        return count, rows[-1][0] if len(rows) == _ROWS_AT_ONCE else None
+
+    def resealer(self, after: int) -> Callable[[], Op[tuple[int, int | None]]]:
+        """:meth:`reseal`, to be begun as often as needed."""
+        return lambda: self.reseal(after)
 
     # --- leases --------------------------------------------------------------------------------
 
@@ -326,17 +388,41 @@ class Operations:
         self._spaces[place] = fitting[0]
         return fitting[0]
 
-    def _read(self, row: Sequence[Any], scope: str | None) -> Entry | None:
-        """The entry of a row when it is whole, and of this scope."""
-        checksum, record, created, expires = row
-        entry = None
-        if isinstance(record, bytes) and crc32(record) == checksum:
-            known = len(record) <= _KNOWN_RECORD_BYTES
-            entry = self._decode_again(record) if known else decode(record)
-        if entry is None or (scope is not None and entry.scope != scope):
-            self.unreadable += 1
+    def _read(self, row: Sequence[Any], scope: str | None, bad: list[int]) -> Opened | None:
+        """What a row holds when it is genuine, and of this scope."""
+        try:
+            opened = self.guard.open(row[2])
+        except Refused as refused:
+            self._refuse(row, refused.reason, bad)
             return None
-        return replace(entry, created=created, expires=expires)
+        if scope is not None and opened.entry.scope != scope:
+            self._refuse(row, "misplaced", bad)
+            return None
+        return opened
+
+    def _refuse(self, row: Sequence[Any], reason: Reason, bad: list[int]) -> None:
+        if self.guard.refuse(reason):
+            bad.append(row[0])
+
+    def _remove(self, bad: list[int]) -> Op[None]:
+        if bad:
+            yield self.sql.drop, {"numbers": list(bad)}
+            bad.clear()
+
+
+def _lives(entry: Entry, row: Sequence[Any]) -> bool:
+    """Whether a genuine record may be served at the server's time, whatever its row says."""
+    return entry.expires is None or bool(entry.expires > row[3])
+
+
+def _data(embedding: Any) -> bytes | None:
+    """A column's vector as float32 bytes."""
+    import numpy as np
+
+    if embedding is None:
+        return None
+    values = embedding.to_numpy() if hasattr(embedding, "to_numpy") else embedding
+    return bytes(np.asarray(values, dtype="<f4").tobytes())
 
 
 def _ones(dimension: int) -> Vector:

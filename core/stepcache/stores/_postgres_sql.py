@@ -81,6 +81,11 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             RETURN NULL;
         END $$""",
     ),
+    # Whose an entry is, for what one namespace may keep. Records are sealed from this version on.
+    (
+        "ALTER TABLE {s}.entries ADD COLUMN tenant bytea",
+        "CREATE INDEX entries_by_tenant ON {s}.entries (tenant, number) WHERE tenant IS NOT NULL",
+    ),
 )
 """The schema's versions: the statements that lead from each to the next."""
 
@@ -99,7 +104,8 @@ TRIGGERS = (
 _NOW = "coalesce(%(now)s::float8, extract(epoch FROM statement_timestamp())::float8)"
 _LIVE = f"(expires IS NULL OR expires > {_NOW})"
 _LATER = "clock_timestamp() + %(seconds)s::float8 * interval '1 s'"
-_ROW = "checksum, record, created, expires"
+_ROW = "number, checksum, record"
+_READ = f"{_ROW}, {_NOW}"
 
 
 def digest(text: str) -> bytes:
@@ -123,10 +129,10 @@ class Statements:
         self.version = f"SELECT coalesce(max(version), 0) FROM {s}.migrations"
         self.migrated = f"INSERT INTO {s}.migrations (version) VALUES (%(version)s)"
         self.get = (
-            f"SELECT {_ROW}, {_NOW} FROM ("
-            f"(SELECT 0 AS tier, number, {_ROW} FROM {s}.entries"
+            f"SELECT {_READ} FROM ("
+            f"(SELECT 0 AS tier, {_ROW} FROM {s}.entries"
             f" WHERE scope = %(scope)s AND exact_key = %(key)s AND {_LIVE})"
-            f" UNION ALL (SELECT 1, number, {_ROW} FROM {s}.entries"
+            f" UNION ALL (SELECT 1, {_ROW} FROM {s}.entries"
             f" WHERE scope = %(scope)s AND canonical_key = %(key)s AND {_LIVE}"
             f" ORDER BY number DESC LIMIT %(limit)s)"
             f") AS found ORDER BY tier, number DESC LIMIT %(limit)s"
@@ -140,6 +146,7 @@ class Statements:
             f"INSERT INTO {s}.spaces (scope, fingerprint, dimension)"
             " VALUES (%(scope)s, %(fingerprint)s, %(dimension)s) ON CONFLICT DO NOTHING"
         )
+        self.now = "SELECT extract(epoch FROM clock_timestamp())::float8"
         self.put = self._put("")
         self.put_fenced = self._put(
             f" FROM (SELECT FROM {s}.leases WHERE key = %(lease)s AND token = %(token)s"
@@ -161,14 +168,31 @@ class Statements:
             f" SELECT count(*), count(*) FILTER (WHERE {_LIVE}) FROM gone"
         )
         self.count = f"SELECT count(*) FROM {s}.entries WHERE {_LIVE}"
+        self.size = (
+            "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c"
+            f" WHERE c.relnamespace = '{s}'::regnamespace AND c.relkind = 'r'"
+        )
         self.count_scope = f"{self.count} AND scope = %(scope)s"
         self.find = (
-            f"SELECT {_ROW} FROM {s}.entries WHERE entry_id = %(id)s AND {_LIVE}"
+            f"SELECT {_READ} FROM {s}.entries WHERE entry_id = %(id)s AND {_LIVE}"
             " ORDER BY number DESC LIMIT 16"
         )
         self.page = (
-            f"SELECT {_ROW}, number FROM {s}.entries WHERE number > %(after)s AND {_LIVE}"
+            f"SELECT {_READ} FROM {s}.entries WHERE number > %(after)s AND {_LIVE}"
             " ORDER BY number LIMIT %(limit)s"
+        )
+        # A record may have been put anew since it was read: then it has another number.
+        self.drop = f"DELETE FROM {s}.entries WHERE number = ANY(%(numbers)s)"
+        self.reseal = (
+            f"UPDATE {s}.entries SET checksum = %(checksum)s::bigint, record = %(record)b::bytea,"
+            " embedding = CASE WHEN %(bare)s THEN NULL ELSE embedding END,"
+            " space = CASE WHEN %(bare)s THEN NULL ELSE space END"
+            " WHERE number = %(number)s AND checksum = %(old)s RETURNING 1"
+        )
+        self.crowd = (
+            f"DELETE FROM {s}.entries WHERE number IN (SELECT number FROM {s}.entries"
+            " WHERE tenant = %(tenant)s ORDER BY number DESC OFFSET %(most)s"
+            " FOR UPDATE SKIP LOCKED)"
         )
         self.acquire = (
             f"INSERT INTO {s}.leases AS held (key, token, holder, until) VALUES (%(key)s,"
@@ -218,7 +242,8 @@ class Statements:
         where = f"space = {space:d}" if indexed else "space = %(space)s"
         column = f"embedding::vector({dimension:d})" if indexed else "embedding"
         return (
-            f"SELECT {_ROW}, -(embedding <#> %(vector)b) FROM {self.schema}.entries WHERE {where}"
+            f"SELECT {_READ}, embedding, -(embedding <#> %(vector)b)"
+            f" FROM {self.schema}.entries WHERE {where}"
             f" AND {_LIVE} ORDER BY {column} <#> %(vector)b LIMIT %(limit)s"
         )
 
@@ -235,20 +260,16 @@ class Statements:
         )
 
     def _put(self, fence: str) -> str:
-        deadline = (
-            f"CASE WHEN %(ttl)s::float8 IS NULL THEN %(expires)s::float8"
-            f" ELSE {_NOW} + %(ttl)s::float8 END"
-        )
         columns = (
             *("canonical_key", "entry_id", "created", "expires", "checksum", "record"),
-            *("space", "embedding"),
+            *("space", "embedding", "tenant"),
         )
         changes = ", ".join(f"{column} = excluded.{column}" for column in columns)
         return (
             f"INSERT INTO {self.schema}.entries (scope, exact_key, {', '.join(columns)})"
             f" SELECT %(scope)s::bytea, %(key)s::bytea, %(canonical)s::bytea, %(id)s::bytea,"
-            f" {_NOW}, {deadline}, %(checksum)s::bigint, %(record)b::bytea, %(space)s::integer,"
-            f" %(vector)b::vector{fence}"
+            f" %(created)s::float8, %(expires)s::float8, %(checksum)s::bigint, %(record)b::bytea,"
+            f" %(space)s::integer, %(vector)b::vector, %(tenant)b::bytea{fence}"
             f" ON CONFLICT (scope, exact_key) DO UPDATE SET"
             f" number = nextval('{self.schema}.numbers'), {changes} RETURNING 1"
         )

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from stepcache._counts import count
 from stepcache._errors import StoreError
 from stepcache._types import Constraints, Entry, Span, Step, Usage
 
@@ -51,14 +52,13 @@ def encode(entry: Entry) -> bytes:
         payload = _payload(entry)
         # Whatever is written can be read: one set of checks for both ways.
         _entry(payload)
-        text = json.dumps(payload, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-        data = text.encode("utf-8", "surrogatepass")
+        data = _ENCODER.encode(payload).encode("utf-8", "surrogatepass")
     except (TypeError, ValueError, RecursionError) as error:
         raise StoreError(f"entry {entry.id!r} cannot be recorded: {error}") from error
     if len(data) > MAX_RECORD_BYTES:
         raise StoreError(
-            f"entry {entry.id!r} cannot be recorded: {len(data)} bytes are more than "
-            f"{MAX_RECORD_BYTES}; lower Policy.max_answer_chars"
+            f"entry {entry.id!r} cannot be recorded: {count(len(data), 'byte')}, and the "
+            f"most is {MAX_RECORD_BYTES:,}; lower Policy.max_answer_chars"
         )
     return data
 
@@ -250,4 +250,5 @@ def _bounded_int(digits: str) -> int:
     return int(digits)
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_int=_bounded_int)

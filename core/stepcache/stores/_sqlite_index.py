@@ -9,14 +9,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stepcache.index import VectorIndex
+from stepcache.index import EXACT_UP_TO, VectorIndex
 from stepcache.stores import _sqlite_sql as sql
+from stepcache.stores._seal import vector_size
 from stepcache.stores._sqlite_file import Database
+from stepcache.stores._sqlite_rows import as_bytes
+from stepcache.stores._sqlite_snapshots import Snapshots
 
-__all__ = ["IndexBlock", "Indexes", "as_bytes"]
+__all__ = ["IndexBlock", "Indexes"]
 
 _ROWS_AT_ONCE = 2048
 _UNIT_TOLERANCE = 1e-3
+_UNSAVED, _UNSAVED_AT_END = 0.1, 0.02
+"""Portion of an index that a start may have to read anew; less, where the store is closed."""
 
 
 @dataclass(slots=True)
@@ -24,8 +29,13 @@ class IndexBlock:
     """The index of one scope and fingerprint, with the last row it has seen."""
 
     index: VectorIndex
+    expected: int = 0
+    """Rows to be loaded at first; 0 when that is done."""
     seen: int = 0
+    unsaved: int = 0
+    """Rows seen since the index was saved to a file."""
     lock: threading.Lock = field(default_factory=threading.Lock)
+    saving: threading.Lock = field(default_factory=threading.Lock)
 
 
 class Indexes:
@@ -34,14 +44,24 @@ class Indexes:
     Args:
         database: Where the rows are.
         clock: Seconds since the epoch.
+        read: The float32 bytes of a stored vector; None for what is none.
+        snapshots: Where large indexes are kept for the next start.
 
     Attributes:
         damaged: Rows met whose vector was none.
     """
 
-    def __init__(self, database: Database, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Callable[[], float],
+        read: Callable[[object], bytes | None],
+        snapshots: Snapshots,
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._read = read
+        self._snapshots = snapshots
         self.damaged = 0
         self.forget()
 
@@ -79,11 +99,14 @@ class Indexes:
             if block is None:
                 # What most rows have: one damaged row does not decide the dimension.
                 row = connection.execute(sql.LENGTHS, place).fetchone()
-                if row is None or not row[0] or row[0] % 4:
+                size = None if row is None else vector_size(row[0] or 0)
+                if not size:
                     return None
-                index = VectorIndex(row[0] // 4, expected=row[1])
-                block = self._blocks[scope, fingerprint] = IndexBlock(index)
+                index = VectorIndex(size // 4, expected=row[1])
+                block = self._blocks[scope, fingerprint] = IndexBlock(index, expected=row[1])
         with block.lock:
+            if block.expected:
+                self._restore(connection, scope, fingerprint, block)
             rows = connection.execute(sql.BEYOND, (*place, block.seen, self._clock()))
             while some := rows.fetchmany(_ROWS_AT_ONCE):
                 self._extend(block, some)
@@ -91,11 +114,66 @@ class Indexes:
             # The next rows may have another dimension.
             self._blocks.pop((scope, fingerprint), None)
             return None
+        if block.unsaved > _UNSAVED * len(block.index):
+            self._save_soon(scope, fingerprint, block)
         return block
+
+    def _restore(
+        self, connection: sqlite3.Connection, scope: str, fingerprint: str, block: IndexBlock
+    ) -> None:
+        """Take over what an earlier process has left of the index, and complete it."""
+        large, block.expected = block.expected > EXACT_UP_TO, 0
+        dimension = block.index.dimension
+        found = self._snapshots.load(connection, scope, fingerprint, dimension) if large else None
+        if found is None:
+            return
+        block.index, seen, lacking = found
+        for start in range(0, len(lacking), _ROWS_AT_ONCE):
+            rows = [
+                row
+                for number in lacking[start : start + _ROWS_AT_ONCE]
+                for row in connection.execute(sql.LIVE_VECTOR, (number, self._clock()))
+            ]
+            if rows:
+                self._extend(block, rows)
+        block.seen, block.unsaved = seen, 0
+
+    def _save_soon(self, scope: str, fingerprint: str, block: IndexBlock) -> None:
+        """Have an index saved by a thread of its own, if it is one to be saved."""
+        if block.index.exact or block.index.growth is not None:
+            return
+        if block.saving.acquire(blocking=False):
+            block.unsaved = 0
+            threading.Thread(
+                target=self._save, args=(scope, fingerprint, block), name="stepcache-index-save"
+            ).start()
+
+    def _save(self, scope: str, fingerprint: str, block: IndexBlock) -> None:
+        try:
+            self._snapshots.save(block.index, scope, fingerprint, block.seen)
+        finally:
+            block.saving.release()
+
+    def save(self) -> None:
+        """Save the indexes of which a start would have to read much anew."""
+        if self._generation != self._database.generation:
+            return
+        for (scope, fingerprint), block in list(self._blocks.items()):
+            with block.saving:
+                much = block.unsaved > _UNSAVED_AT_END * len(block.index)
+            if much and block.saving.acquire(blocking=False):
+                self._save(scope, fingerprint, block)
+
+    def unsave(self) -> None:
+        """Remove what was saved; it is saved again when it is used again."""
+        self._snapshots.remove_all()
+        for block in list(self._blocks.values()):
+            block.unsaved = max(block.unsaved, len(block.index))
 
     def _extend(self, block: IndexBlock, rows: Sequence[tuple[int, object]]) -> None:
         size = 4 * block.index.dimension
-        whole = [(n, v) for n, v in rows if isinstance(v, bytes) and len(v) == size]
+        read = [(n, self._read(v)) for n, v in rows]
+        whole = [(n, v) for n, v in read if v is not None and len(v) == size]
         flat = np.frombuffer(b"".join([v for _, v in whole]), dtype="<f4")
         vectors = flat.reshape(len(whole), block.index.dimension)
         with np.errstate(all="ignore"):
@@ -104,6 +182,7 @@ class Indexes:
         block.index.extend([n for (n, _), good in zip(whole, sound) if good], vectors[sound])
         self.damaged += len(rows) - int(sound.sum())
         block.seen = rows[-1][0]
+        block.unsaved += len(rows)
 
     def known(self, scope: str, fingerprint: str) -> IndexBlock | None:
         """The index of a scope and fingerprint as far as it is loaded."""
@@ -119,8 +198,3 @@ class Indexes:
             for number in block.index.numbers():
                 if number not in there:
                     block.index.remove(number)
-
-
-def as_bytes(text: str) -> bytes:
-    """A text as SQLite compares it: byte by byte, whatever it holds."""
-    return text.encode("utf-8", "surrogatepass")

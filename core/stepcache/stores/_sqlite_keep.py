@@ -3,51 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
-from dataclasses import dataclass
 
-from stepcache._errors import ConfigurationError, StoreError
+from stepcache._forking import fork_safe_lock
 from stepcache.stores import _sqlite_sql as sql
-from stepcache.stores._check import check_max_entries
+from stepcache.stores._limits import Limits
 
-__all__ = ["Keeper", "Limits"]
+__all__ = ["Keeper"]
 
-_POLICIES = ("oldest", "lru", "lfu-size")
 _NOTED = 8192
 _VICTIMS_AT_ONCE = 256
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How much a store keeps, and who goes first.
-
-    Raises:
-        ConfigurationError: A value that cannot work.
-    """
-
-    max_entries: int | None
-    max_bytes: int | None
-    evict: str
-
-    def __post_init__(self) -> None:
-        check_max_entries("SQLiteStore", self.max_entries)
-        if self.max_bytes is not None and (
-            not isinstance(self.max_bytes, int)
-            or isinstance(self.max_bytes, bool)
-            or self.max_bytes < 1
-        ):
-            raise ConfigurationError(
-                f"SQLiteStore(max_bytes={self.max_bytes!r}): use a whole number above 0, "
-                "or None for no limit"
-            )
-        if self.evict not in _POLICIES:
-            raise ConfigurationError(
-                f"SQLiteStore(evict={self.evict!r}): use one of {', '.join(_POLICIES)}"
-            )
-
-    @property
-    def any(self) -> bool:
-        return self.max_entries is not None or self.max_bytes is not None
 
 
 class Keeper:
@@ -60,10 +24,10 @@ class Keeper:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.ranks = limits.any and limits.evict != "oldest"
+        self.ranks = limits.of_all and limits.evict != "oldest"
         self._by_size = limits.evict == "lfu-size"
         self._uses: dict[int, tuple[int, float]] = {}  # times and the last, by number
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def check(self, size: int) -> None:
         """Refuse an entry that can never be kept.
@@ -71,9 +35,7 @@ class Keeper:
         Raises:
             StoreError: It is larger than the whole store may be.
         """
-        most = self.limits.max_bytes
-        if most is not None and size > most:
-            raise StoreError(f"an entry of {size} bytes is larger than max_bytes={most}")
+        self.limits.check(size)
 
     def used(self, number: int, now: float) -> None:
         """Take down that a row was served."""
@@ -84,8 +46,18 @@ class Keeper:
                 if len(self._uses) > _NOTED:
                     del self._uses[next(iter(self._uses))]
 
-    def came(self, connection: sqlite3.Connection, number: int, size: int, now: float) -> None:
+    def came(
+        self,
+        connection: sqlite3.Connection,
+        number: int,
+        size: int,
+        now: float,
+        tenant: bytes | None,
+    ) -> None:
         """Rank a row just written, and evict what is too much; the row itself stays."""
+        most = self.limits.max_entries_per_namespace
+        if most is not None and tenant is not None:
+            connection.execute(sql.CROWD, (tenant, most))
         if self.ranks:
             self._write_down(connection)
             new = sql.RANK_NEW_BY_SIZE if self._by_size else sql.RANK_NEW

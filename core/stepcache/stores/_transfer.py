@@ -1,4 +1,4 @@
-"""Entries as JSON Lines, to move them between stores, and forgetting them by what they are.
+"""Entries as JSON Lines, to move them between stores.
 
 Each line holds a record (``_record``), and the vector with its embedder's fingerprint where there
 is one. A file is untrusted, as all storage is: what does not fit exactly is skipped and counted.
@@ -9,17 +9,17 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 import numpy as np
 
-from stepcache._errors import StoreError, UsageError
+from stepcache._errors import StoreError
 from stepcache._types import Entry
 from stepcache.protocols import Vector
 from stepcache.stores._record import MAX_RECORD_BYTES, decode, encode
 
-__all__ = ["forget", "read_lines", "write_lines"]
+__all__ = ["read_lines", "write_lines"]
 
 _MAX_LINE = 2 * MAX_RECORD_BYTES
 _MAX_DIMENSION = 65_536
@@ -52,41 +52,6 @@ def read_lines(file: IO[bytes]) -> Iterator[tuple[Entry, Vector | None, str] | N
             yield None
         elif line.strip():
             yield _row(line)
-
-
-def forget(
-    store: Any,
-    *,
-    where: Callable[[Entry], bool] | None = None,
-    tag: str | None = None,
-    older_than: float | None = None,
-    now: float = 0.0,
-) -> int:
-    """Remove the entries that meet all that is named; returns how many went.
-
-    Args:
-        store: One that can list its entries.
-        where: A predicate of the entry.
-        tag: A tag the entry carries.
-        older_than: Seconds since it was kept.
-        now: Seconds since the epoch, for ``older_than``.
-
-    Raises:
-        UsageError: Nothing is named, or the store cannot list its entries.
-        StoreError: The store failed.
-    """
-    if where is None and tag is None and older_than is None:
-        raise UsageError("name a predicate, a tag or an age; clear() removes everything")
-    if not hasattr(store, "entries"):
-        raise UsageError(f"{type(store).__name__} cannot list its entries")
-    gone = [
-        entry.id
-        for entry in store.entries()
-        if (tag is None or tag in entry.tags)
-        and (older_than is None or now - entry.created > older_than)
-        and (where is None or where(entry))
-    ]
-    return sum(bool(store.remove(each)) for each in gone)
 
 
 def _row(line: bytes) -> tuple[Entry, Vector | None, str] | None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         ScriptedBackend,
     )
     from stepcache.testing.embedders import EmbedderContract
+    from stepcache.testing.sealed import NamespaceLimitContract, SealedStoreContract
     from stepcache.testing.stores import Clock, StoreContract
     from stepcache.testing.tasks import TaskContract
 
@@ -28,7 +29,9 @@ __all__ = [
     "FaultyEmbedder",
     "FaultyStore",
     "Interrupted",
+    "NamespaceLimitContract",
     "ScriptedBackend",
+    "SealedStoreContract",
     "StoreContract",
     "TaskContract",
 ]
@@ -41,7 +44,9 @@ _HOMES = {
     "FaultyEmbedder": "stepcache.testing.backends",
     "FaultyStore": "stepcache.testing.backends",
     "Interrupted": "stepcache.testing.backends",
+    "NamespaceLimitContract": "stepcache.testing.sealed",
     "ScriptedBackend": "stepcache.testing.backends",
+    "SealedStoreContract": "stepcache.testing.sealed",
     "StoreContract": "stepcache.testing.stores",
     "TaskContract": "stepcache.testing.tasks",
 }

@@ -23,7 +23,10 @@ __all__ = ["find_keys", "find_source"]
 _I = re.IGNORECASE
 _MAX_NOUNS = 48
 _MAX_TEMPLATES = 32
+_COUNT = r"(?:\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 _KEYS = re.compile(
+    # At a word's edge, where most places fail at once; a count is read in the middle of one too.
+    rf"(?:\b|(?={_COUNT}\s))"
     r"(?:(?P<prefix>\b(?:and\s+)?(?:with|using|having|containing|including|includes?|"
     r"contains?|has|have|use|whose|(?:that|which)\s+(?:has|have|contains?|includes?)|(?:(?:it|(?:the|your)\s+(?:json|object|answer|"
     r"output|response|result))\s+)?(?:should|must|has\s+to|needs\s+to)\s+"
@@ -31,7 +34,7 @@ _KEYS = re.compile(
     r"(?P<least>at\s+least\s+)?)?"
     r"(?:(?:exactly|only|just|precisely)\s+)?(?:(?:the|these|its|this|a)\s+)?"
     r"(?:(?:exactly|only|single|following|required|json|top-level)\s+){0,2}"
-    r"(?:(?P<count>\d{1,3}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\s+)?"
+    rf"(?:(?P<count>{_COUNT})\s+)?"
     r"(?:(?:required|json|top-level)\s+)?"
     r"\b(?P<noun>keys?|fields?|property|properties|attributes?)\b"
     r"(?P<link>\s*(?:required|needed)?\s*(?:(?:are|is|be|named|called|being|should\s+be|must\s+be|as\s+follows)\b)?"

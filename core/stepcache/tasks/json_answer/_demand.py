@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from stepcache.tasks.json_answer._words import (
@@ -12,6 +12,7 @@ from stepcache.tasks.json_answer._words import (
     CODE_NOUNS,
     FOREIGN_DEMANDS,
     FORMAT_NOUNS,
+    ONLY_SENTENCE,
     POLITE,
     STYLES,
 )
@@ -19,6 +20,7 @@ from stepcache.tasks.json_answer._words import (
 __all__ = [
     "FENCE",
     "MENTION",
+    "ONLY",
     "QUESTION",
     "QUOTE",
     "Phrase",
@@ -39,23 +41,26 @@ _AS = re.compile(
     _I,
 )
 _ASK = re.compile(
-    rf"(?:{POLITE}\s+)?\b{ASK_VERBS}(?:\s+(?:back|me|us)){{0,2}}"
+    rf"\b(?:{POLITE}\s+)?{ASK_VERBS}(?:\s+(?:back|me|us)){{0,2}}"
     rf"(?:\s+(?:only|just))?(?:\s+(?:with|in|into|as|using))?\s+{_OF}{_BEFORE}(?P<json>{_JSON})",
     _I,
 )
 _STATED = re.compile(
-    rf"(?:\b(?:your|the)\s+)?\b(?:output|answer|response|result|reply)\s+(?:must|should|has\s+to|"
+    rf"\b(?:(?:(?:your|the)\s+)?(?:output|answer|response|result|reply)\s+(?:must|should|has\s+to|"
     rf"needs\s+to|shall)\s+be\s+(?:in\s+)?{_BEFORE}(?P<json>{_JSON})"
-    rf"|\b(?:output|answer|response)(?:\s+format)?\s*:\s*(?P<json2>{_JSON})"
-    rf"|\buse\s+(?:an?|one)\s+json\s+object(?=\s+(?:with|whose|that|having|containing)\b)"
-    rf"|\bjson\s+(?:mode|output)\s*:\s*(?:enabled|on|true)\b"
-    rf"|\b(?:only\s+)?(?:valid\s+)?json\s+only\b|\bonly\s+valid\s+json\b",
+    rf"|(?:output|answer|response)(?:\s+format)?\s*:\s*(?P<json2>{_JSON})"
+    rf"|use\s+(?:an?|one)\s+json\s+object(?=\s+(?:with|whose|that|having|containing)\b)"
+    rf"|json\s+(?:mode|output)\s*:\s*(?:enabled|on|true)\b"
+    rf"|(?:only\s+)?(?:valid\s+)?json\s+only\b|only\s+valid\s+json\b)",
     _I,
 )
 _NOUN = re.compile(
     rf"(?:^|(?<=[\n.!?:]))\s{{0,3}}(?:{POLITE}\s+)?(?:an?\s+|the\s+)?(?:valid\s+)?(?P<json>{_JSON})"
     r"(?=\s*(?:[:,(]|with\b|containing\b|having\b|including\b|describing\b|about\b|that\b|for\b))",
     _I,
+)
+ONLY = re.compile(
+    rf"(?:^|(?<=[\n.!?]))[ \t]*(?:{POLITE}\s+)?{ONLY_SENTENCE}[ \t]*(?:[.!]+|(?=\n)|$)", _I
 )
 _FOREIGN = re.compile(rf"(?<![A-Za-z\u00c0-\u04ff]){FOREIGN_DEMANDS}(?![a-z])", _I)
 FENCE = re.compile(r"```[^\n`]{0,40}\n[^`]*+```|~~~[^\n~]{0,40}\n[^~]*+~~~")
@@ -114,6 +119,8 @@ class Phrase:
     weak: bool
     pieces: tuple[tuple[int, int], ...]
     foreign: bool = False
+    only: bool = False
+    """A sentence that demands the JSON and nothing beside it."""
 
 
 def outside_data(text: str) -> str:
@@ -166,6 +173,9 @@ def _phrases(view: str) -> list[Phrase]:
             if _is_as_demand(view, match):
                 formatish = _FORMATISH.match(match.group("json")) is not None
                 found.setdefault(match.span(), _phrase(match, weak=not formatish))
+        for match in ONLY.finditer(view, *window):
+            if MENTION.search(match.group()):
+                found[match.span()] = replace(_phrase(match, weak=False), only=True)
         for match in _FOREIGN.finditer(view, *window):
             foreign = Phrase(*match.span(), "", True, (match.span(),), foreign=True)
             found.setdefault(match.span(), foreign)

@@ -3,7 +3,8 @@
 Nothing is guessed. Two values are ambiguous, a broken one beside a whole one is ambiguous too, and
 a piece of a broken value is never taken for the value. What parses may still be damaged: a LaTeX
 command written with one backslash decodes to a control character (``\\frac`` to a form feed), which
-``damage`` reports.
+``damage`` reports. A number beyond every double is JSON too, but most readers make infinity of it;
+``beyond`` reports it. What is not ``sound`` proves nothing and goes into no other answer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, NoReturn
+
+from stepcache._doubles import beyond
 
 __all__ = ["Found", "Refused", "damage", "extract", "parse_strict"]
 
@@ -31,6 +34,8 @@ _TAG = re.compile(r"\[/?[A-Za-z][A-Za-z _-]{0,40}\]|\{[A-Za-z_][A-Za-z0-9_.-]{0,
 _PYTHON_WORDS = frozenset(("[True]", "[False]", "[None]", "[NaN]", "[Infinity]", "[undefined]"))
 _ESCAPE = re.compile(r"\\(.)([A-Za-z]*+)", re.DOTALL)
 _FENCE_OPEN = re.compile(r"(?:```|~~~)[ \t]*[A-Za-z0-9_+-]{0,20}[ \t]*\r?\n?[ \t\r\n]*\Z")
+# A number may be beyond every double only where one of these stands.
+_LARGE = re.compile(r"\d[eE]\+?\d\d|(?<!\d)\d{300}")
 _FENCE_CLOSE = re.compile(r"[ \t\r\n]*(?:```|~~~)")
 
 # LaTeX commands whose first letter is also a JSON escape. After \b and \f any letter is damage:
@@ -66,6 +71,13 @@ class Found:
     """The same with its code fence, where it stands in one."""
     damage: str | None
     """What was lost in decoding, though it parses; None when nothing was."""
+    beyond: str | None = None
+    """A number that most readers turn into infinity; None without one."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether every reader is told the same."""
+        return self.damage is None and self.beyond is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +205,9 @@ def _found(text: str, value: Any, start: int, stop: int) -> Found:
     closed = _FENCE_CLOSE.match(text, stop)
     if opened and closed:
         outer_start, outer_stop = opened.start(), closed.end()
-    return Found(value, start, stop, outer_start, outer_stop, damage(text[start:stop]))
+    raw = text[start:stop]
+    number = beyond(value) if _LARGE.search(raw) else None
+    return Found(value, start, stop, outer_start, outer_stop, damage(raw), number)
 
 
 def _decode(

@@ -32,7 +32,8 @@ class Member:
 
 
 def members(text: str) -> tuple[Member, ...]:
-    """The members of the object that ``text`` is, in order; () when it is no object."""
+    """The members of the object that ``text`` is, in order; () when it is no object, or has a key
+    that cannot be read."""
     body = text.lstrip(_SPACE)
     if not body.startswith("{"):
         return ()
@@ -47,7 +48,10 @@ def members(text: str) -> tuple[Member, ...]:
         elif depth == 1 and sign == ":":
             colon = match.end()
         elif depth == 1 and sign in ",}" and key is not None:
-            found.append(_member(text, key, colon, match.start()))
+            try:
+                found.append(_member(text, key, colon, match.start()))
+            except ValueError:  # in a template that is no JSON
+                return ()
             key = None
         if sign in "[{":
             depth += 1

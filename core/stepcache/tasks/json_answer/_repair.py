@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from stepcache.tasks.json_answer._extract import Found, Refused, damage, extract
+from stepcache.tasks.json_answer._extract import Found, damage, extract
 
 __all__ = ["repaired"]
 
@@ -28,7 +28,15 @@ _QUOTE_SIGNS = frozenset("\"'“”‘’`")
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)([A-Za-z]*+)", re.DOTALL)
 # Signs that LaTeX puts behind a backslash and JSON does not.
 _LATEX_SIGNS = frozenset("()[]{},;:!|%&#_$ ")
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# Closed or running to the end: else every quotation mark of an open string looks for its partner.
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_PIECE = re.compile(
+    r"(?P<string>\"[^\"\n]*+\"|'[^'\n]*+'|“[^”\n]*+”|‘[^’\n]*+’)|(?P<gap>[\s{}\[\]:,]++)"
+    r"|(?P<bare>[\w.+-]++)|(?P<odd>[\s\S])"
+)
+_MAX_ODD = 20
+_MAX_RELAID_CHARS = 10_000
+"""What a parser that guesses reads in about 100 ms."""
 _DOUBTFUL_ESCAPE = re.compile(r"(?:[^\\]|^)(?:\\\\)*+\\[nrt][a-z]")
 
 
@@ -52,7 +60,7 @@ def repaired(text: str) -> str | None:
     if new is None:
         return None
     new = text[:start] + new + text[stop:]
-    return new if isinstance(extract(new), Found) else None
+    return new if _is_sound(new) else None
 
 
 def _region(text: str) -> tuple[int, int] | None:
@@ -95,9 +103,12 @@ def _redoubled(text: str) -> str | None:
     if unclear or (new != text and _DOUBTFUL_ESCAPE.search(new)):
         return None
     new = _STRING.sub(lambda m: _escaped_controls(m.group()), new)
-    found = extract(new)
-    fits = new != text and isinstance(found, Found) and found.damage is None
-    return new if fits else None
+    return new if new != text and _is_sound(new) else None
+
+
+def _is_sound(text: str) -> bool:
+    found = extract(text)
+    return isinstance(found, Found) and found.sound
 
 
 def _escaped_controls(string: str) -> str:
@@ -105,8 +116,22 @@ def _escaped_controls(string: str) -> str:
     return string.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t")
 
 
+def _disorder(region: str) -> int:
+    """How often something stands against a string without a comma, colon or space between, or a
+    sign that is none of JSON's anywhere. Where that is often, a parser that guesses goes back and
+    forth, in time that grows with the square of the text; and its guess would be refused."""
+    odd, before = 0, "gap"
+    for match in _PIECE.finditer(region):
+        kind = match.lastgroup or "odd"
+        odd += kind == "odd" or (kind != "gap" and before != "gap" and "string" in (kind, before))
+        before = kind
+        if odd > _MAX_ODD:
+            break
+    return odd
+
+
 def _relaid(region: str) -> str | None:
-    if "\\" in region:
+    if "\\" in region or len(region) > _MAX_RELAID_CHARS or _disorder(region) > _MAX_ODD:
         return None
     import json_repair
 
@@ -123,7 +148,7 @@ def _relaid(region: str) -> str | None:
         return None
     if len(_EMPTY.findall(region)) != _empties(value):
         return None
-    return None if isinstance(extract(new), Refused) else new
+    return new if _is_sound(new) else None
 
 
 def _spelt(text: str) -> str:

@@ -36,6 +36,9 @@ _MORE_STEMS = ("includ", "additional", "optional")
 _LISTING = frozenset(LISTING.strip("(?:)").split("|"))
 _COUNTED = re.compile(r"\b(?:[2-9]|\d{2,4})\s+[^\W\d_]{2,30}s\b", _I)
 _WORD = re.compile(r"\w+")
+_AS_OBJECT = re.compile(
+    r"\b(?:as|in)\s+(?:an?|one|a\s+single)\s+(?:object|dictionary|dict)\s{1,3}\Z", _I
+)
 _ORDER = re.compile(r"\border(?:ed)?\b", _I)
 _ARRAY = re.compile(r"\b(?:array|list)\b", _I)
 _PLURAL = re.compile(r"\bobjects\b", _I)
@@ -93,7 +96,8 @@ def read(text: str, *, named: bool) -> Demand | Declined:
 def _assemble(
     text: str, view: str, phrase: Phrase, keys: KeyList | None, key_start: int, sure: bool
 ) -> Demand:
-    spans = [Span(start=a, stop=b, name="json") for a, b in phrase.pieces if a < b]
+    name = "only" if phrase.only else "json"
+    spans = [Span(start=a, stop=b, name=name) for a, b in phrase.pieces if a < b]
     names: tuple[str, ...] = ()
     notes: dict[str, str] = {}
     extras, end = "unsaid", phrase.stop
@@ -101,6 +105,9 @@ def _assemble(
     if keys is not None:
         names, notes, end = keys.keys, keys.notes, max(phrase.stop, keys.stop)
         clause = view[key_start : keys.stop]
+        named = _AS_OBJECT.search(view, max(0, key_start - 40), key_start)
+        if named:
+            spans.append(Span(start=named.start(), stop=named.end(), name="json"))
         extras = _extras(clause)
         template = keys.schema is not None or text[key_start : key_start + 1] == "{"
         spans.append(_key_span(text, key_start, keys.stop))

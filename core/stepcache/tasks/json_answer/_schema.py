@@ -11,20 +11,14 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import lru_cache
 from typing import Any
+
+from stepcache._dialect import holds_for_doubles, validator_for
 
 __all__ = ["Result", "property_names", "sub_schema", "validate"]
 
-_MAX_SCHEMA_CHARS = 200_000
+_MAX_SCHEMA_CHARS = 100_000
 _MAX_ERRORS = 50
-# Python's ``re`` backtracks. A quantified group that itself holds a quantifier is what blows up;
-# such a pattern is only matched against short strings.
-_NESTED_QUANTIFIER = re.compile(r"[*+}][^()]{0,200}\)[*+{]|\|[^()]{0,200}\)[*+{]|\\[1-9]")
-_MAX_PATTERN_CHARS = 1_000
-_MAX_RISKY_CHARS = 24
-_MAX_MATCHED_CHARS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,10 @@ def validate(value: Any, schema: Any) -> Result:
         text = json.dumps(_thawed(schema), sort_keys=False)
         if len(text) > _MAX_SCHEMA_CHARS:
             return Result(None, f"the schema has more than {_MAX_SCHEMA_CHARS} characters")
-        return _sorted_errors(_validator(text), value)
+        result = _sorted_errors(validator_for(text), value)
+        if result.valid and not holds_for_doubles(text, value):
+            return Result(None, "it depends on how exactly its numbers are read")
+        return result
     except Exception as error:  # noqa: BLE001 - the schema is untrusted: whatever it breaks is unknown
         return Result(None, f"{type(error).__name__}: {error}"[:200])
 
@@ -93,74 +90,6 @@ def _thawed(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_thawed(item) for item in value]
     return value
-
-
-@lru_cache(maxsize=128)
-def _validator(text: str) -> Any:
-    import jsonschema
-    from jsonschema import validators
-    from jsonschema_specifications import (  # type: ignore[import-untyped]
-        REGISTRY,
-    )
-
-    schema = json.loads(text)
-    dialect = schema.get("$schema") if isinstance(schema, dict) else None
-    base = validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    if dialect is not None and dialect.rstrip("#") not in base.META_SCHEMA["$schema"]:
-        raise ValueError(f"the dialect {dialect!r} is not known")
-    base.check_schema(schema)
-    extend: Any = validators.extend
-    kind = extend(
-        base,
-        validators={"pattern": _pattern, "patternProperties": _guarded_pattern_properties(base)},
-        type_checker=base.TYPE_CHECKER.redefine("integer", _is_integer),
-    )
-    # A registry that retrieves nothing: only the drafts' own metaschemas are known.
-    return kind(schema, registry=REGISTRY)
-
-
-def _is_integer(checker: Any, instance: Any) -> bool:
-    if isinstance(instance, bool):
-        return False
-    if isinstance(instance, int):
-        return True
-    if isinstance(instance, float):
-        return instance.is_integer()
-    return isinstance(instance, Decimal) and instance == instance.to_integral_value()
-
-
-def _pattern(validator: Any, pattern: str, instance: Any, schema: Any) -> Any:
-    from jsonschema import ValidationError
-
-    if isinstance(instance, str) and not re.search(_tame(pattern, instance), instance):
-        yield ValidationError(f"{instance[:80]!r} does not match {pattern[:80]!r}")
-
-
-def _guarded_pattern_properties(base: Any) -> Any:
-    original = base.VALIDATORS.get("patternProperties")
-
-    def guarded(validator: Any, patterns: Any, instance: Any, schema: Any) -> Any:
-        if isinstance(instance, dict):
-            for pattern in patterns:
-                for key in instance:
-                    _tame(pattern, key)
-        if original is not None:
-            yield from original(validator, patterns, instance, schema) or ()
-
-    return guarded
-
-
-def _tame(pattern: str, subject: str) -> str:
-    """The pattern, if matching it is bounded in time.
-
-    Raises:
-        ValueError: It is not, for this subject.
-    """
-    if len(pattern) > _MAX_PATTERN_CHARS or len(subject) > _MAX_MATCHED_CHARS:
-        raise ValueError("a pattern or the text it is matched against is too long")
-    if len(subject) > _MAX_RISKY_CHARS and _NESTED_QUANTIFIER.search(pattern):
-        raise ValueError(f"the pattern {pattern[:60]!r} may take too long")
-    return pattern
 
 
 def _sorted_errors(validator: Any, value: Any) -> Result:

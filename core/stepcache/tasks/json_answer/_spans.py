@@ -6,10 +6,10 @@ import re
 from itertools import islice
 
 from stepcache._types import Span
+from stepcache.tasks.json_answer._demand import ONLY
 from stepcache.tasks.json_answer._words import (
     GREETING,
     LISTING,
-    ONLY_SENTENCE,
     POLITE,
     PREAMBLE,
     SUBJECT,
@@ -28,9 +28,6 @@ _FOR_ME = re.compile(r"\s{1,3}for\s+(?:me|us)(?=\s*(?:[.?!,;]|$))", _I)
 _MAX_ONLY = 16
 _FOR = re.compile(r"for\s+", _I)
 _SUBJECT = re.compile(rf"\s{{0,3}},?\s{{1,3}}{SUBJECT}\s{{1,3}}(?!\d|{LISTING}\b)", _I)
-_ONLY = re.compile(
-    rf"(?:^|(?<=[\n.!?]))[ \t]*(?:{POLITE}\s+)?{ONLY_SENTENCE}[ \t]*(?:[.!]+|(?=\n)|$)", _I
-)
 _TRAILING = re.compile(r"[\s.]*\Z")
 
 
@@ -71,7 +68,7 @@ def only_sentences(view: str, data: int) -> list[Span]:
     """The sentences that demand the JSON and nothing else."""
     return [
         Span(start=m.start(), stop=m.end(), name="only")
-        for m in islice(_ONLY.finditer(view, 0, min(len(view), data)), _MAX_ONLY)
+        for m in islice(ONLY.finditer(view, 0, min(len(view), data)), _MAX_ONLY)
     ]
 
 

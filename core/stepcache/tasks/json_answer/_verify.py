@@ -72,6 +72,8 @@ def _judge(found: Found, constraints: Constraints, *, strict: bool) -> Verdict:
         return Verdict.failed(
             "damaged-json", f"{found.damage} would be decoded as a control character"
         )
+    if found.beyond:
+        return Verdict.failed("huge-number", f"most readers turn {found.beyond} into infinity")
     values = constraints.values
     value, schema = found.value, values.get("schema")
     shape = _shape(value, values, bool(constraints.whole))

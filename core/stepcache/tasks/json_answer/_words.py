@@ -101,7 +101,13 @@ ONLY_SENTENCE = (
 GREETING = r"(?:hello|hi|hey|good\s+(?:morning|afternoon|evening|day))(?:\s+there)?\s*[!,.]+"
 """What may stand before a request."""
 
-PREAMBLE = r"here(?:\s+is|['\u2019]s)\s+what\s+i\s+(?:need|want)\s*:"
+PREAMBLE = (
+    r"(?:here(?:\s+is|['\u2019]s)\s+what\s+i\s+(?:need|want)\s*:"
+    r"|(?:my|our|the)\s+(?:program|code|script|app|application|tool|service|client|parser|pipeline|"
+    r"system)\s+(?:reads|parses|expects|needs|wants|takes|accepts|consumes|requires)\s+"
+    r"(?:only\s+)?(?:valid\s+)?json\s*[.:;])"
+)
+"""Sentences that lead to a demand for JSON and say nothing else."""
 
 CODE_NOUNS = (
     r"(?:function|script|program|code|class|method|endpoint|parser|serializer|library|module|regex|"

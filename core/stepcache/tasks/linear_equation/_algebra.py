@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import TypeAlias
+
+from stepcache._memo import memo
 
 __all__ = [
     "ONE",
@@ -286,7 +287,7 @@ def constant(value: Fraction | int) -> Quotient:
     return Quotient(Poly.of({(): number}), ONE)
 
 
-@lru_cache(maxsize=256)
+@memo(maxsize=256)
 def symbol(name: str) -> Quotient:
     """An unknown as an expression."""
     return Quotient(Poly(((((name, 1),), _UNIT),)), ONE)

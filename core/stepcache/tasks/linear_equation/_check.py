@@ -77,8 +77,22 @@ def _fits_style(text: str, problem: Problem) -> bool:
     if problem.style == "number":
         return not any(c.isalpha() or c == "=" for c in text.replace(r"\frac", ""))
     if problem.style == "boxed":
-        return r"\boxed" in text.rstrip().rsplit("\n", 1)[-1]
+        return _boxes(text.rstrip().rsplit("\n", 1)[-1])
     return True
+
+
+def _boxes(line: str) -> bool:
+    """Whether something stands in a box that is closed again: a cut-off ``\\boxed{`` is none."""
+    _, opened, rest = line.rpartition(r"\boxed")
+    inside = rest.lstrip()
+    if not opened or not inside.startswith("{"):
+        return False
+    depth = 0
+    for at, sign in enumerate(inside):
+        depth += (sign == "{") - (sign == "}")
+        if not depth:
+            return bool(inside[1:at].strip())
+    return False
 
 
 def _after(verb: str, by: Quotient, states: list[Equation]) -> list[Equation]:

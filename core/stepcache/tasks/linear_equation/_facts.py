@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 
+from stepcache._memo import memo
 from stepcache.tasks.linear_equation._algebra import Quotient
 from stepcache.tasks.linear_equation._problem import Problem
 
@@ -51,7 +51,7 @@ class Facts:
         )
 
 
-@lru_cache(maxsize=256)
+@memo(maxsize=256)
 def gather(problem: Problem) -> Facts:
     """The facts of a problem."""
     if problem.simple:

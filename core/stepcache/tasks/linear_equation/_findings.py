@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stepcache._counts import count
 from stepcache._types import Verdict
 from stepcache.tasks.linear_equation._algebra import Quotient
 
@@ -32,7 +33,8 @@ class Findings:
         if self.unknown is not None:
             return self.unknown
         if self.claims:
-            return Verdict.passed("holds", f"{self.claims} statements hold")
+            hold = "holds" if self.claims == 1 else "hold"
+            return Verdict.passed("holds", f"{count(self.claims, 'statement')} {hold}")
         return Verdict.passed("no-claim", "it makes no claim")
 
     def fail(self, code: str, reason: str) -> None:

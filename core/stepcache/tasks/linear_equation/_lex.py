@@ -189,6 +189,8 @@ class _Lexer:
             self.add("mark", char, 1)
         elif char in _VULGAR:
             self.add("number", f"{int(_VULGAR[char] * 4)}/4", 1)
+        elif char.isnumeric() and not "\u2460" <= char <= "\u2793":
+            self.add("bad", char, 1)  # a numeral, and no mark of a list: a factor as likely as not
         else:
             self.add("stop", "\n" if char in "\r\n" else char, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import gcd
 
 from stepcache.tasks.linear_equation._algebra import Poly, Quotient, Unreadable
 from stepcache.tasks.linear_equation._parse import sides
@@ -13,6 +14,8 @@ from stepcache.tasks.linear_equation._scan import Run
 __all__ = ["done", "equations_in", "is_literal", "is_marker", "leads", "monic"]
 
 _MARKER = re.compile(r"[.):\uff1a\u3001]")
+_MAX_DIGITS = 1_000
+"""Of a fraction whose terms are looked at."""
 _MAX_HEAD = 80
 """Characters before a number that begins its line."""
 _LINE_HEAD = re.compile(r"[\s#*\-+>(|\u2022]*")
@@ -58,20 +61,30 @@ def monic(zero: Poly) -> Poly:
 
 
 def is_literal(tokens: Sequence[object]) -> bool:
-    """A number as written at the end of an answer: signs, digits, one fraction; no calculation."""
+    """A number as written at the end of an answer: signs, digits, one fraction in lowest terms.
+
+    ``63 / 7`` is still to be worked out, and no result.
+    """
     kinds = [(getattr(t, "kind", ""), getattr(t, "text", "")) for t in tokens]
     if not kinds or any(k not in ("number", "op", "frac", "open", "close") for k, _ in kinds):
         return False
     ops = [text for kind, text in kinds if kind == "op"]
     inner = ops[1:] if kinds[0][0] == "op" else ops
-    numbers = sum(k == "number" for k, _ in kinds)
-    return numbers <= 2 and (
-        not inner
-        or inner == ["/"]
-        or (
-            inner == ["-"] and numbers <= 2 and (any(k == "frac" for k, _ in kinds) or numbers == 1)
-        )
-    )
+    numbers = [text for kind, text in kinds if kind == "number"]
+    drawn = any(k == "frac" for k, _ in kinds)
+    if len(numbers) > 2 or inner not in ([], ["/"], ["-"]):
+        return False
+    if inner == ["-"] and not drawn and len(numbers) > 1:
+        return False
+    return len(numbers) < 2 or _in_lowest_terms(*numbers)
+
+
+def _in_lowest_terms(numerator: str, denominator: str) -> bool:
+    if not (numerator.isdecimal() and denominator.isdecimal()):
+        return False
+    if len(numerator) + len(denominator) > _MAX_DIGITS:
+        return False
+    return int(denominator) > 1 and gcd(int(numerator), int(denominator)) == 1
 
 
 def leads(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import TypeAlias
 
+from stepcache._memo import memo
 from stepcache.tasks.linear_equation._algebra import Limit, Quotient, Unreadable, constant, symbol
 from stepcache.tasks.linear_equation._lex import Token, lex
 
@@ -91,7 +91,7 @@ def read_canonical(text: str) -> Quotient:
 _END = Token("stop", "", 0, 0)
 
 
-@lru_cache(maxsize=1_024)
+@memo(maxsize=1_024)
 def _number(text: str) -> Quotient:
     return constant(Fraction(text))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
+from stepcache._memo import memo
 from stepcache._types import Constraints
 from stepcache.tasks.linear_equation._algebra import (
     Poly,
@@ -123,7 +123,7 @@ def decode(constraints: Constraints) -> Problem:
         raise Unreadable(f"not constraints of a linear equation: {error}") from None
 
 
-@lru_cache(maxsize=256)
+@memo(maxsize=256)
 def _decoded(
     unknown: str, equations: tuple[tuple[str, str], ...], style: str, nonzero: tuple[str, ...]
 ) -> Problem:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
+from stepcache._memo import memo
 from stepcache.tasks.linear_equation._words import words
 
 __all__ = [
@@ -139,7 +139,7 @@ def operation_behind(words: Sequence[str]) -> str | None:
     return None
 
 
-@lru_cache(maxsize=2_048)
+@memo(maxsize=2_048)
 def _verb(word: str) -> str | None:
     if word in _NOT_VERBS:
         return None
@@ -150,7 +150,7 @@ def _verb(word: str) -> str | None:
     return next((name for name, stems in _OPERATIONS if word.startswith(stems)), None)
 
 
-@lru_cache(maxsize=2_048)
+@memo(maxsize=2_048)
 def _verb_behind(word: str) -> str | None:
     if word in _NOT_VERBS:
         return None

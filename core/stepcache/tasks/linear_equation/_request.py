@@ -12,7 +12,13 @@ from stepcache._types import Constraints, Declined, Span
 from stepcache.tasks.linear_equation._algebra import Poly, Quotient, Unreadable, symbol
 from stepcache.tasks.linear_equation._lex import Token, lex
 from stepcache.tasks.linear_equation._parse import expression, sides
-from stepcache.tasks.linear_equation._problem import Equation, Problem, encode, make_problem
+from stepcache.tasks.linear_equation._problem import (
+    Equation,
+    Problem,
+    decode,
+    encode,
+    make_problem,
+)
 from stepcache.tasks.linear_equation._scan import Run, scan
 from stepcache.tasks.linear_equation._words import (
     ALTERING,
@@ -82,6 +88,8 @@ def _read(text: str, task: str, version: str) -> Constraints:
         for t in lex(text)
         if t.start >= begin
     ]
+    if sum((t.kind == "open") - (t.kind == "close") for t in lexed) > 0:
+        raise Unreadable("a bracket is not closed")
     for run in scan(lexed):
         _take(run, reading)
     reading.spans += _markup(lexed, reading.spans)
@@ -102,7 +110,10 @@ def _read(text: str, task: str, version: str) -> Constraints:
 def _constraints(
     problem: Problem, spans: tuple[Span, ...], whole: bool, task: str, version: str
 ) -> Constraints:
-    return Constraints(task=task, version=version, values=encode(problem), spans=spans, whole=whole)
+    values = encode(problem)
+    found = Constraints(task=task, version=version, values=values, spans=spans, whole=whole)
+    decode(found)  # what cannot be read back, such as a number grown too long, is not ours
+    return found
 
 
 def _style(text: str) -> tuple[str, list[Span]]:
@@ -149,6 +160,8 @@ def _take(run: Run, reading: _Reading) -> None:
         return
     if run.equals > 1:
         raise Unreadable("a chain of equations")
+    if run.before[-1:] == ("-",):
+        raise Unreadable("a dash before the equation: a minus sign or the sentence's own")
     if _stray_letter(run):
         raise Unreadable("a letter behind the equation: a factor or what is asked")
     if run.after == "!" and run.has_digits and run.tokens[-1].kind != "letter":

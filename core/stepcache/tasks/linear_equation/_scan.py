@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import NamedTuple
 
+from stepcache._memo import memo
 from stepcache.tasks.linear_equation._lex import CUT, Token, lex
 
 __all__ = ["Run", "conjoined", "parted", "runs", "scan"]
@@ -105,7 +105,7 @@ def runs(text: str) -> tuple[Run, ...]:
     return scan(cut or tokens)
 
 
-@lru_cache(maxsize=256)
+@memo(maxsize=256)
 def _remembered(text: str) -> tuple[Run, ...]:
     # A step is read to verify it, to check the answer and once more for every candidate.
     return scan(lex(text))

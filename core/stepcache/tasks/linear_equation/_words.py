@@ -175,42 +175,42 @@ STYLES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "steps",
         re.compile(
-            r"\b(?:how\s(?:do|does|would|can|could|should|to|is|are)|walk\sme\sthrough)\b"
-            r"|\b(?:(?:and|please)\s)?(?:show|showing|explain|include|write|with)\s(?:me\s)?"
-            r"(?:out\s)?(?:all\s)?(?:of\s)?(?:your\s|the\s|each\s|every\s|all\s)?(?:detailed\s)?"
-            r"(?:work|working|workings|steps|step)\b(?:,?\sstep[\s-]by[\s-]step\b)?"
-            r"|\b(?:explain|show)\s(?:your\s|the\s)(?:full\s)?reasoning\b(?:,?\sstep[\s-]by[\s-]step\b)?"
-            r"|\b(?:detailed\s)?step[\s-]by[\s-]step\b",
+            r"\b(?:how\s+(?:do|does|would|can|could|should|to|is|are)|walk\s+me\s+through)\b"
+            r"|\b(?:(?:and|please)\s+)?(?:show|showing|explain|include|write|with)\s+(?:me\s+)?"
+            r"(?:out\s+)?(?:all\s+)?(?:of\s+)?(?:your\s+|the\s+|each\s+|every\s+|all\s+)?(?:detailed\s+)?"
+            r"(?:work|working|workings|steps|step)\b(?:,?\s+step[\s-]+by[\s-]+step\b)?"
+            r"|\b(?:explain|show)\s+(?:your\s+|the\s+)(?:full\s+)?reasoning\b(?:,?\s+step[\s-]+by[\s-]+step\b)?"
+            r"|\b(?:detailed\s+)?step[\s-]+by[\s-]+step\b",
             re.IGNORECASE,
         ),
     ),
     (
         "answer-only",
         re.compile(
-            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s"
-            r"(?:me\s)?(?:with\s)?)?(?:just|only)\s(?:with\s)?(?:the\s)?(?:final\s)?"
-            r"(?:answer|value|result|solution)\b|\b(?:the\s)?(?:final\s)?answer\sonly\b",
+            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s+"
+            r"(?:me\s+)?(?:with\s+)?)?(?:just|only)\s+(?:with\s+)?(?:the\s+)?(?:final\s+)?"
+            r"(?:answer|value|result|solution)\b|\b(?:the\s+)?(?:final\s+)?answer\s+only\b",
             re.IGNORECASE,
         ),
     ),
     (
         "number",
         re.compile(
-            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s(?:me\s)?"
-            r"(?:with\s)?(?:(?:just|only)\s(?:the|a)\s(?:bare\s|single\s)?number"
-            r"|(?:the|a)\s(?:bare\s|single\s)?number(?:\sonly|\salone))"
-            r"|(?:just|only)\sthe\s(?:bare\s|single\s)?number|(?:the\s)?number\sonly)"
-            r"(?!\s(?:[a-z]\b|of\b|that\b|which\b|for\b))"
-            r"(?:,?\s(?:and\s)?(?:write\s)?nothing\selse\b)?",
+            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s+(?:me\s+)?"
+            r"(?:with\s+)?(?:(?:just|only)\s+(?:the|a)\s+(?:bare\s+|single\s+)?number"
+            r"|(?:the|a)\s+(?:bare\s+|single\s+)?number(?:\s+only|\s+alone))"
+            r"|(?:just|only)\s+the\s+(?:bare\s+|single\s+)?number|(?:the\s+)?number\s+only)"
+            r"(?!\s+(?:[a-z]\b|of\b|that\b|which\b|for\b))"
+            r"(?:,?\s+(?:and\s+)?(?:write\s+)?nothing\s+else\b)?",
             re.IGNORECASE,
         ),
     ),
     (
         "boxed",
         re.compile(
-            r"\b(?:put|place|write|give|enclose|box)\s(?:the|your)\s(?:final\s)?"
-            r"(?:(?:answer|result|solution)|value\sof\s\$?[a-z]\$?)\s(?:in|into|inside|within)\s"
-            r"(?:a\s)?\$?\\boxed\{[\s.]{0,3}\}\$?(?:\s(?:on|at)\s(?:the|its)\s(?:last\sline|end))?",
+            r"\b(?:put|place|write|give|enclose|box)\s+(?:the|your)\s+(?:final\s+)?"
+            r"(?:(?:answer|result|solution)|value\s+of\s+\$?[a-z]\$?)\s+(?:in|into|inside|within)\s+"
+            r"(?:a\s+)?\$?\\boxed\{[\s.]{0,3}\}\$?(?:\s+(?:on|at)\s+(?:the|its)\s+(?:last\s+line|end))?",
             re.IGNORECASE,
         ),
     ),

@@ -11,8 +11,9 @@ import json
 import secrets
 import string
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
+
+from stepcache._dialect import holds_for_doubles, validator_for
 
 __all__ = ["numbered_ids", "renewed_ids", "why_not_callable"]
 
@@ -27,13 +28,15 @@ def why_not_callable(calls: Sequence[Any], tools: Sequence[Any]) -> str | None:
     """Why these calls may not be kept or served; None when every one may.
 
     Args:
-        calls: LangChain's, with ``name`` and ``args``.
+        calls: Mappings with ``name`` and ``args``, the arguments as an object.
         tools: As offered to the model, in any provider's form.
     """
     offered = dict(filter(None, map(_named, tools)))
     for call in calls:
+        if not isinstance(call, Mapping):
+            return "a call cannot be read"
         name, args = call.get("name"), call.get("args")
-        if name not in offered:
+        if not isinstance(name, str) or name not in offered:
             return f"{name!r} is not offered"
         if not isinstance(args, Mapping):
             return f"the arguments of {name!r} are no object"
@@ -47,9 +50,14 @@ def why_not_callable(calls: Sequence[Any], tools: Sequence[Any]) -> str | None:
 
 
 def numbered_ids(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with its calls' ids replaced by numbers of their shape."""
+    """The record with its calls' ids replaced by numbers of their shape.
+
+    Args:
+        record: A message with ``tool_calls`` and, where some could not be read,
+            ``invalid_tool_calls``.
+    """
     ids: dict[str, str] = {}
-    for call in (*record["tool_calls"], *record["invalid_tool_calls"]):
+    for call in (*(record.get("tool_calls") or ()), *(record.get("invalid_tool_calls") or ())):
         given = call.get("id")
         if isinstance(given, str) and given:
             beginning, length = _shape(given)
@@ -104,30 +112,5 @@ def _satisfies(schema: Mapping[str, Any], args: Mapping[str, Any]) -> bool:
     text = json.dumps(schema, sort_keys=True)
     if len(text) > _MAX_CHARS or len(json.dumps(args)) > _MAX_CHARS:
         return False
-    valid: bool = _validator(text).is_valid(args)
-    return valid
-
-
-@lru_cache(maxsize=128)
-def _validator(text: str) -> Any:
-    import jsonschema
-    from referencing import Registry
-
-    # A registry that retrieves nothing: a schema may not make us fetch another.
-    schema = _tame(json.loads(text), 0)
-    return jsonschema.Draft202012Validator(schema, registry=Registry())
-
-
-def _tame(schema: Any, depth: int, *, names: bool = False) -> Any:
-    """The schema without patterns, which may take a time without bounds on a model's text."""
-    if depth > _MAX_DEPTH:
-        raise ValueError("the schema is nested too deeply")
-    if isinstance(schema, dict):
-        return {
-            key: _tame(value, depth + 1, names=key == "properties" and not names)
-            for key, value in schema.items()
-            if names or key not in ("pattern", "patternProperties")
-        }
-    if isinstance(schema, list):
-        return [_tame(item, depth + 1) for item in schema]
-    return schema
+    satisfied = next(validator_for(text).iter_errors(args), None) is None
+    return satisfied and holds_for_doubles(text, args)
