@@ -376,3 +376,17 @@ def test_a_template_with_an_unreadable_key_is_no_key_list(key: str) -> None:
     text = f'Return only valid JSON: {{"name": "...", "{key}": 0}}. The text is "Ann, 30".'
     result = TASK.parse(ask(text))
     assert isinstance(result, Declined) or key not in result.values["keys"]
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        "name, river, mayor, ...",
+        "name, river, mayor etc.",
+        "name, river, mayor and so on.",
+        "\n- name\n- river\n  - length\n- mayor\n",
+    ],
+)
+def test_lists_of_keys_that_go_on_are_not_read(keys: str) -> None:
+    """More keys may be wanted than are named, or keys within keys."""
+    assert not parsed(f"Describe the city of Paris as a JSON object with the keys: {keys}").whole

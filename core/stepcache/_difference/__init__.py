@@ -8,6 +8,6 @@ trace; the name changes nothing about the refusal.
 """
 
 from stepcache._difference._compare import residue_differences
-from stepcache._difference._tokens import content, masked, residue, tokens
+from stepcache._difference._tokens import WORDING, content, masked, residue, tokens
 
-__all__ = ["content", "masked", "residue", "residue_differences", "tokens"]
+__all__ = ["WORDING", "content", "masked", "residue", "residue_differences", "tokens"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from stepcache._types import Span
 
-__all__ = ["content", "masked", "residue", "tokens"]
+__all__ = ["WORDING", "content", "masked", "residue", "tokens"]
 
 # One ideograph or kana; a run of other letters and digits, with apostrophes inside words and
 # separators inside numbers; or any single visible sign. "A1" is one token, so that it is not "A 1".
@@ -19,6 +19,10 @@ _TOKEN = re.compile(
     rf"[{_IDEOGRAPHS}]|{_RUN}(?:(?:(?<=[^\W\d])['\u2019](?=[^\W\d])|(?<=\d)[.,](?=\d)){_RUN})*"
     r"|[^\w\s]"
 )
+
+
+WORDING = "wording"
+"""The name of spans in which a task knows every word and none can change the answer."""
 
 
 def tokens(text: str) -> tuple[str, ...]:
@@ -33,8 +37,12 @@ def residue(text: str, spans: Iterable[Span]) -> str:
 
 def masked(text: str, spans: Iterable[Span]) -> str:
     """The text with each span replaced by its name: what is embedded, so that two requests look
-    neither alike for their boilerplate nor apart for their digits."""
-    return _cut(text, spans, lambda span: f" <{span.name}> ")
+    neither alike for their boilerplate nor apart for their digits. Mere wording stays."""
+    return _cut(
+        text,
+        spans,
+        lambda span: text[span.start : span.stop] if span.name == WORDING else f" <{span.name}> ",
+    )
 
 
 def content(text: str, spans: Iterable[Span], neutral: frozenset[str]) -> tuple[str, ...]:

@@ -28,23 +28,28 @@ _AND = re.compile(
 )
 _COMMA = re.compile(r"\s{0,3},\s{0,40}")
 _CLOSING = re.compile(
-    r"\s{0,3},?\s{1,3}(?:and\s+)?(?:nothing\s+else|no\s+others?|no\s+other\s+keys|only)(?=\s{0,3}(?:[.;!]|$))",
+    r"\s{0,3},?\s{1,3}(?:and\s+)?(?:nothing\s+else|no\s+others?|no\s+other\s+keys|"
+    r"only)(?=\s{0,3}(?:[.;!]|$))",
     re.IGNORECASE,
 )
 _END = re.compile(r"\s{0,40}(?:$|[.;:!?)\]}\n](?![\w]))")
 AS_KEYS = re.compile(
-    r"\s{1,3}as\s+(?:its|the|your)\s+(?:keys|fields|properties|attributes)\b", re.IGNORECASE
+    r"\s{1,3}as\s+(?:(?:its|the|your)\s+)?"
+    r"(?:keys|fields|properties|attributes|(?:key|field|property|attribute)\s+names)\b",
+    re.IGNORECASE,
 )
 """What names a list the keys from behind."""
 _WORD = re.compile(r"[ \t]+([^\W\d_][\w'\u2019]*)")
 _IMPERATIVES = INSTRUCTION_VERBS - {"please", "then"}
 _CONNECTOR = re.compile(
-    r"\s{0,3}(,\s{0,3}(?:and\b\s{0,3})?|\band\b[\s,]{0,3})?((?:or|plus|also|as\s+well\s+as|along\s+with)"
+    r"\s{0,3}(,\s{0,3}(?:and\b\s{0,3})?|\band\b[\s,]{0,3})?((?:or|plus|also|as\s+well\s+as|"
+    r"along\s+with)"
     r"\b)?(?:(?<=[,\s])([^\W\d_]+))?",
     re.IGNORECASE,
 )
+_AND_SO_ON = re.compile(r"\s{0,3},?\s{0,3}(?:\.\.\.|\u2026|etc\b|and\s+so\s+on\b)", re.IGNORECASE)
 _BULLET = re.compile(
-    r"[ \t]*(?:[-*•]|\d{1,3}[.)])[ \t]+[\"`'*]{0,3}([^\W\d][\w.-]{0,80})[\"`'*]{0,3}"
+    r"([ \t]*)(?:[-*•]|\d{1,3}[.)])[ \t]+[\"`'*]{0,3}([^\W\d][\w.-]{0,80})[\"`'*]{0,3}"
     r"(?:[ \t]*(?:[:–—(]|-[ \t])[ \t]*([^\n]{1,500}))?[ \t]*(?:\n|$)"
 )
 _FOREIGN_BARE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,80}+(?![\u0080-\u2fff])")
@@ -184,16 +189,19 @@ def _bullets(text: str, at: int) -> KeyList | None:
         return None
     keys: list[str] = []
     notes: dict[str, str] = {}
+    indents: set[str] = set()
     at = line
     while (match := _BULLET.match(text, at)) and len(keys) < _MAX_KEYS and match.end() > at:
-        keys.append(match.group(1))
-        if match.group(2):
-            notes[match.group(1)] = match.group(2).strip()
+        indent, key, note = match.groups()
+        indents.add(indent)
+        keys.append(key)
+        if note:
+            notes[key] = note.strip()
         at = match.end()
     if not keys:
         return None
     unique = tuple(dict.fromkeys(keys))
-    readable = len(unique) == len(keys) < _MAX_KEYS
+    readable = len(unique) == len(keys) < _MAX_KEYS and len(indents) == 1
     return KeyList(unique if readable else (), at, readable=readable, notes=notes)
 
 
@@ -234,6 +242,8 @@ def _finished(
     text: str, keys: list[str], notes: dict[str, str], stop: int, quoted: bool
 ) -> KeyList:
     unique = tuple(dict.fromkeys(keys))
+    if _AND_SO_ON.match(text, stop):
+        return KeyList((), stop, readable=False)
     more = _CONNECTOR.match(text, stop)
     named = AS_KEYS.match(text, stop) is not None
     goes_on = (

@@ -23,6 +23,7 @@ from stepcache.tasks.json_answer._demand import (
     sentence_at,
 )
 from stepcache.tasks.json_answer._keys import KeyList
+from stepcache.tasks.json_answer._plain import may_be_plain, read_plain
 from stepcache.tasks.json_answer._spans import grown_spans, joined, rest_of
 from stepcache.tasks.json_answer._words import LISTING, MORE_SAID
 
@@ -79,18 +80,40 @@ def read(text: str, *, named: bool) -> Demand | Declined:
         named: True when something outside the text (a schema, a response format, the caller) has
             already said that JSON is wanted; then the text cannot be declined.
     """
+    demand, rest = _read(text, named=named)
+    if isinstance(demand, Declined) or not demand.sure or may_be_plain(rest):
+        return _plain(text) or demand
+    return demand
+
+
+def _plain(text: str) -> Demand | None:
+    """The demand of a request that is made of plain sentences only."""
+    plain = read_plain(text)
+    if plain is None or _listish(text[slice(*plain.topic)]):
+        return None
+    return Demand(
+        keys=plain.keys.keys,
+        extras=plain.extras,
+        shape="object" if plain.explicit else "any",
+        spans=plain.spans,
+        bare=plain.bare,
+    )
+
+
+def _read(text: str, *, named: bool) -> tuple[Demand | Declined, str]:
+    """The demand, and what of the text it leaves."""
     view = outside_data(text)
     phrase, why = find_demand(view)
     if phrase is None:
-        if not named:
-            return Declined(reason=why)
-        return Demand(quoted=_quotes(text, ()), source=None, shape="any")
+        unread = Demand(quoted=_quotes(text, ()), source=None, shape="any")
+        return (unread if named else Declined(reason=why)), text
     keys, key_start, sure = find_keys(text, view, phrase)
     if phrase.weak and keys is None and QUESTION.match(sentence_at(view, phrase.start)):
         if not named:
-            return Declined(reason="a question about JSON, not a demand for it")
-        return Demand(quoted=_quotes(text, ()), shape="any")
-    return _assemble(text, view, phrase, keys, key_start, sure)
+            return Declined(reason="a question about JSON, not a demand for it"), text
+        return Demand(quoted=_quotes(text, ()), shape="any"), text
+    demand = _assemble(text, view, phrase, keys, key_start, sure)
+    return demand, rest_of(text, list(demand.spans))
 
 
 def _assemble(

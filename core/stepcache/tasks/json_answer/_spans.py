@@ -127,7 +127,7 @@ def _punctuated(text: str, span: Span, data: int, questioned: bool) -> Span:
     if low and text[low - 1] in ends and text[low - 2 : low] not in ("..",):
         start = low - 1
     high = stop + (len(text[stop:data]) - len(text[stop:data].lstrip()))
-    if high < data and text[high] in ends:
+    if high < data and text[high] in ends and not text[high + 1 : high + 2].isalnum():
         stop = high + 1
     elif text[high:].strip() in ("?", "!", "?!") and data == len(text):
         stop = len(text)

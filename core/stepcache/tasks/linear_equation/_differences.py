@@ -34,7 +34,7 @@ def changes(old: Problem, new: Problem, task: str) -> tuple[Difference, ...]:
         found.append(Difference(kind="form", path="nonzero", old="", new="", owner=None))
     if old.style != new.style:
         # Worked steps do no harm to whoever did not ask for any; every other change might.
-        harmless = new.style == "" and old.style == "steps"
+        harmless = new.style == "" and old.style in ("steps", "brief")
         found.append(
             Difference(
                 kind="style",

@@ -14,21 +14,21 @@ from stepcache.tasks.linear_equation._lex import Token, lex
 from stepcache.tasks.linear_equation._parse import expression, sides
 from stepcache.tasks.linear_equation._problem import (
     Equation,
-    Problem,
     decode,
     encode,
     make_problem,
 )
 from stepcache.tasks.linear_equation._scan import Run, scan
+from stepcache.tasks.linear_equation._styles import read_style
+from stepcache.tasks.linear_equation._wording import read_wording
 from stepcache.tasks.linear_equation._words import (
     ALTERING,
     ASKED_NOUNS,
     MISLEADING,
-    NEUTRAL,
+    PLAIN,
     QUESTION_WORDS,
     SOLVE_VERBS,
     STRUCTURE,
-    STYLES,
     words,
 )
 
@@ -78,7 +78,7 @@ def read_request(text: str, task: str, version: str) -> Constraints | Declined:
 
 def _read(text: str, task: str, version: str) -> Constraints:
     reading = _Reading()
-    style, style_spans = _style(text)
+    style, style_spans = read_style(text)
     numbered = _NUMBERED.match(text)
     begin = numbered.end() if numbered else 0
     if numbered:
@@ -101,31 +101,18 @@ def _read(text: str, task: str, version: str) -> Constraints:
         raise Unreadable("there is no unknown")
     unknown = _asked(reading)
     spans = tuple(sorted([*reading.spans, *style_spans], key=lambda s: s.start))
-    rest = content(text, spans, NEUTRAL)
-    _judge_rest(rest, text, spans, reading)
+    _judge_rest(content(text, spans, PLAIN), text, spans, reading)
     problem = make_problem(unknown, reading.equations, style, reading.nonzero)
-    return _constraints(problem, spans, not rest, task, version)
-
-
-def _constraints(
-    problem: Problem, spans: tuple[Span, ...], whole: bool, task: str, version: str
-) -> Constraints:
-    values = encode(problem)
-    found = Constraints(task=task, version=version, values=values, spans=spans, whole=whole)
+    wording = read_wording(text, spans)
+    found = Constraints(
+        task=task,
+        version=version,
+        values=encode(problem),
+        spans=tuple(sorted([*spans, *wording.spans], key=lambda span: span.start)),
+        whole=wording.whole,
+    )
     decode(found)  # what cannot be read back, such as a number grown too long, is not ours
     return found
-
-
-def _style(text: str) -> tuple[str, list[Span]]:
-    found = [(name, match) for name, pattern in STYLES for match in pattern.finditer(text)]
-    names = {name for name, _ in found}
-    if len(names) > 1:
-        raise Unreadable("the request demands steps and the bare answer at once")
-    spans: list[Span] = []
-    for name, match in sorted(found, key=lambda f: f[1].start()):
-        if not spans or match.start() >= spans[-1].stop:
-            spans.append(Span(start=match.start(), stop=match.end(), name=f"style-{name}"))
-    return (names.pop() if names else ""), spans
 
 
 def _markup(tokens: Sequence[Token], spans: Sequence[Span]) -> list[Span]:
@@ -162,6 +149,8 @@ def _take(run: Run, reading: _Reading) -> None:
         raise Unreadable("a chain of equations")
     if run.before[-1:] == ("-",):
         raise Unreadable("a dash before the equation: a minus sign or the sentence's own")
+    if _numbered_behind(run):
+        raise Unreadable("a number in brackets behind the equation: its label or a factor")
     if _stray_letter(run):
         raise Unreadable("a letter behind the equation: a factor or what is asked")
     if run.after == "!" and run.has_digits and run.tokens[-1].kind != "letter":
@@ -247,6 +236,12 @@ def _stray_letter(run: Run) -> bool:
     )
 
 
+def _numbered_behind(run: Run) -> bool:
+    """``2x + 3 = 13 (5)``: a factor would touch the number before it."""
+    kinds = [t.kind for t in run.tokens[-4:]]
+    return kinds == ["number", "open", "number", "close"] and run.tokens[-3].spaced
+
+
 def _is_function(run: Run) -> bool:
     kinds = [t.kind for t in run.tokens[:5]]
     return kinds == ["letter", "open", "letter", "close", "eq"]
@@ -296,6 +291,8 @@ def _asked(reading: _Reading) -> str:
 
 def _ends_clause(run: Run) -> bool:
     """A letter behind "and", or before a stop, is no article: it is a second thing asked."""
+    if run.single in ("i", "I") and run.after.isalpha():
+        return False  # "and I need it"
     if run.before[-1:] in (("and",), ("&",), (",",)):
         return True
     return not run.after.isalpha() and run.single not in ("a", "A", "I")

@@ -231,7 +231,10 @@ def _prose(tokens: Sequence[Token], index: int) -> bool:
         # A dash with spaces on both sides after a word belongs to the sentence; so does a bullet.
         free_left = before is None or before.kind in ("word", "stop")
         free_right = after is None or after.spaced or after.kind in ("word", "stop", "mark")
-        return free_left and free_right and not token.maths
+        # "2x + 3 = 13 - find x": no word is subtracted, and one that is a number is no neutral one.
+        leads = token.text == "-" and token.spaced and after is not None and after.kind == "word"
+        leads = leads and after is not None and after.spaced
+        return (free_left or leads) and free_right and not token.maths
     if token.kind == "blank":
         # A question mark or a blank is mathematics only where a value is missing.
         return not (before is not None and before.kind == "eq")

@@ -25,7 +25,6 @@ from stepcache.tasks.linear_equation._problem import decode
 from stepcache.tasks.linear_equation._request import read_request
 from stepcache.tasks.linear_equation._solve import worked_solution
 from stepcache.tasks.linear_equation._verify import examine
-from stepcache.tasks.linear_equation._words import NEUTRAL
 
 __all__ = ["LinearEquationTask"]
 
@@ -47,10 +46,8 @@ class LinearEquationTask:
     version = "1"
     retrieves = True
 
-    @property
-    def neutral(self) -> frozenset[str]:
-        """Casefolded words and signs that cannot change the answer of an equation."""
-        return NEUTRAL
+    neutral: frozenset[str] = frozenset()
+    """Empty: words are neutral in whole requests only, and ``parse`` takes them out."""
 
     def parse(self, request: Request, /) -> Constraints | Declined:
         """Read the equations and the asked unknown, or say why the text is not ours."""

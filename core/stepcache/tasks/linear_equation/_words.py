@@ -1,9 +1,8 @@
-"""The closed lists of words: which cannot change an answer, which demand a style, which ask.
+"""The lists of words by which a request for a solution is told from other talk of an equation.
 
-The law (DESIGN.md, law 2): a word is neutral only if no equation has another solution, and no
-answer another duty, for its presence. So there is no negation here, no comparison, no language, no
-unit, no format, no number word, no set of numbers ("integer", "positive"). Words that do shape the
-answer and that are common enough are typed instead: see :data:`STYLES`.
+They decide whose request it is, not what may be reused for it: plain words may ask for much else
+("Write a question like it"), so which of them can change no answer is said of whole sentences, in
+``_wording``.
 """
 
 from __future__ import annotations
@@ -14,11 +13,10 @@ __all__ = [
     "ALTERING",
     "ASKED_NOUNS",
     "MISLEADING",
-    "NEUTRAL",
+    "PLAIN",
     "QUESTION_WORDS",
     "SOLVE_VERBS",
     "STRUCTURE",
-    "STYLES",
     "words",
 ]
 
@@ -104,11 +102,12 @@ rozwiąż równanie oblicz znajdź wartość jest ile wynosi lös ekvationen lø
 denklemi
 """
 
-NEUTRAL: frozenset[str] = words(
+PLAIN: frozenset[str] = words(
     *(_PUNCTUATION, _ENGLISH, _SPANISH, _PORTUGUESE, _FRENCH, _GERMAN, _ITALIAN, _DUTCH),
     *(_RUSSIAN, _CHINESE, _JAPANESE, _POLISH_ETC),
 )
-"""Casefolded words and signs of a request that cannot change the answer of an equation."""
+"""Casefolded words and signs of most requests for a solution. There is no negation among them, no
+comparison, unit, format or number word, and no set of numbers ("integer", "positive")."""
 
 STRUCTURE: frozenset[str] = words(
     """
@@ -166,53 +165,8 @@ ASKED_NOUNS: frozenset[str] = words(
 
 MISLEADING: re.Pattern[str] = re.compile(
     r"\b(?:number of|how many|(?:determine|find|out|me|us|see|say|show|compute|prove)"
-    r" (?:if|that|whether|when)\b|know (?:if|whether|when)\b)"
+    r" (?:if|that(?! (?:number|value|unknown|solution)\b)|whether|when)\b"
+    r"|know (?:if|whether|when)\b)"
     r"|^\s*(?:is|are|does|do|did|has|have|will)\b(?!.{0,200}\b(?:solve|find|what)\b)",
 )
 """Neutral words in an order that asks something else: how many solutions, whether there is one."""
-
-STYLES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    (
-        "steps",
-        re.compile(
-            r"\b(?:how\s+(?:do|does|would|can|could|should|to|is|are)|walk\s+me\s+through)\b"
-            r"|\b(?:(?:and|please)\s+)?(?:show|showing|explain|include|write|with)\s+(?:me\s+)?"
-            r"(?:out\s+)?(?:all\s+)?(?:of\s+)?(?:your\s+|the\s+|each\s+|every\s+|all\s+)?(?:detailed\s+)?"
-            r"(?:work|working|workings|steps|step)\b(?:,?\s+step[\s-]+by[\s-]+step\b)?"
-            r"|\b(?:explain|show)\s+(?:your\s+|the\s+)(?:full\s+)?reasoning\b(?:,?\s+step[\s-]+by[\s-]+step\b)?"
-            r"|\b(?:detailed\s+)?step[\s-]+by[\s-]+step\b",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "answer-only",
-        re.compile(
-            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s+"
-            r"(?:me\s+)?(?:with\s+)?)?(?:just|only)\s+(?:with\s+)?(?:the\s+)?(?:final\s+)?"
-            r"(?:answer|value|result|solution)\b|\b(?:the\s+)?(?:final\s+)?answer\s+only\b",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "number",
-        re.compile(
-            r"\b(?:(?:give|return|reply|respond|answer|state|provide|write|output|show)\s+(?:me\s+)?"
-            r"(?:with\s+)?(?:(?:just|only)\s+(?:the|a)\s+(?:bare\s+|single\s+)?number"
-            r"|(?:the|a)\s+(?:bare\s+|single\s+)?number(?:\s+only|\s+alone))"
-            r"|(?:just|only)\s+the\s+(?:bare\s+|single\s+)?number|(?:the\s+)?number\s+only)"
-            r"(?!\s+(?:[a-z]\b|of\b|that\b|which\b|for\b))"
-            r"(?:,?\s+(?:and\s+)?(?:write\s+)?nothing\s+else\b)?",
-            re.IGNORECASE,
-        ),
-    ),
-    (
-        "boxed",
-        re.compile(
-            r"\b(?:put|place|write|give|enclose|box)\s+(?:the|your)\s+(?:final\s+)?"
-            r"(?:(?:answer|result|solution)|value\s+of\s+\$?[a-z]\$?)\s+(?:in|into|inside|within)\s+"
-            r"(?:a\s+)?\$?\\boxed\{[\s.]{0,3}\}\$?(?:\s+(?:on|at)\s+(?:the|its)\s+(?:last\s+line|end))?",
-            re.IGNORECASE,
-        ),
-    ),
-)
-"""Typed demands on the style of an answer, by name."""
