@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise, product
 
 from stepcache._types import Span
 from stepcache.tasks.json_answer._demand import ONLY
@@ -159,8 +159,8 @@ def _matches(said: str) -> Iterator[re.Match[str]]:
     """The sentences that a sentence may be."""
     opening = openings().match(said)
     starts = {0, opening.end() if opening else 0}
-    tried = ((pattern, at) for at in sorted(starts, reverse=True) for pattern in asking())
-    for pattern, at in (*tried, *((pattern, 0) for pattern in plain())):
+    tried = chain(product(sorted(starts, reverse=True), asking()), product((0,), plain()))
+    for at, pattern in tried:
         match = pattern.fullmatch(said, at)
         if match:
             yield match

@@ -112,13 +112,12 @@ def _read(text: str, *, named: bool) -> tuple[Demand | Declined, str]:
         if not named:
             return Declined(reason="a question about JSON, not a demand for it"), text
         return Demand(quoted=_quotes(text, ()), shape="any"), text
-    demand = _assemble(text, view, phrase, keys, key_start, sure)
-    return demand, rest_of(text, list(demand.spans))
+    return _assemble(text, view, phrase, keys, key_start, sure)
 
 
 def _assemble(
     text: str, view: str, phrase: Phrase, keys: KeyList | None, key_start: int, sure: bool
-) -> Demand:
+) -> tuple[Demand, str]:
     name = "only" if phrase.only else "json"
     spans = [Span(start=a, stop=b, name=name) for a, b in phrase.pieces if a < b]
     names: tuple[str, ...] = ()
@@ -152,7 +151,7 @@ def _assemble(
     if shape == "array" and explicit:
         sure_shape = False  # "a JSON array ... Return only the JSON object."
     sure = sure and not (names and _says_more(rest))
-    return Demand(
+    demand = Demand(
         keys=names,
         notes=notes,
         extras=extras,
@@ -165,6 +164,7 @@ def _assemble(
         bare=bool(only) or _EXACTLY.search(phrase.noun) is not None,
         sure=sure and sure_shape and not phrase.foreign,
     )
+    return demand, rest
 
 
 def _shape(phrase: Phrase, keyed: bool, explicit: bool, rest: str) -> tuple[str, bool]:

@@ -220,8 +220,6 @@ _ASIDES = (
 )
 _LABEL = r"(?:#{1,4} )?(?:input|lookup|about|" + _TOPIC_NOUN + r")\s?[:=]\s?" + TOPIC
 """A line that names the topic."""
-
-
 HERE = "\x01"
 """What stands for the clause that names the keys, as often as it is long."""
 

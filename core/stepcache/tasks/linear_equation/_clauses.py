@@ -45,15 +45,16 @@ _THING = rf"(?:{_THE}+|it|this|that|these)"
 _SOMETHING = rf"(?:{_THE}+|{_A}+|it|this|that|these)"
 _RIGHT = any_of("exact correct unique right proper numerical missing unknown required")
 _LETTER = r"(?:the )?(?:variable|unknown|number|letter|unknown number|unknown variable)"
-_VALUE = (
+_SOUGHT = (
+    r"(?:"
     rf"(?:(?:(?:the|its|that|a) )?(?:{_RIGHT} )?(?:values?|number|solution|answer|result) (?:of|"
     rf"for) )?"
     rf"(?:(?:{_LETTER} )?{UNKNOWN}|(?<=of )(?:the |its )?(?:variable|unknown)|(?<=for )the "
     rf"(?:variable|unknown))"
     rf"|(?:(?:the|its|that|this|a) )(?:{_RIGHT} "
     rf")?{any_of('values? number solutions? answer result root unknown')}"
+    r")"
 )
-_SOUGHT = rf"(?:{_VALUE})"
 _ROOT = rf"(?:(?:the|its|a) )?(?:{_RIGHT} )?(?:solutions?|root|answer) (?:of|to|for|in) {_THING}"
 _TRUE = (
     rf"(?: {any_of('is be holds? to_be to_hold becomes? will_be')})?"

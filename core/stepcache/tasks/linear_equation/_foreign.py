@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from functools import cache
 
 from stepcache._phrasing import any_of, compiled
 
-__all__ = ["LANGUAGES", "Language"]
+__all__ = ["is_foreign"]
 
 _E = "<equation>"
 _X = "<unknown>"
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """One language's phrases for one request."""
-
-    asks: re.Pattern[str]
-    """The whole request, without punctuation."""
-
-    def reads(self, text: str) -> bool:
-        """Whether a request, masked and in lower case, is one of this language's."""
-        return self.asks.fullmatch(_plain(text)) is not None
-
-
-def _plain(text: str) -> str:
-    return " ".join(_SIGNS.sub(" ", text).split())
-
-
-_SIGNS = re.compile(
-    r"[.,:;!?\u00bf\u00a1()$\u3002\uff0c\uff1a\uff1b\uff01\uff1f]|<markup>|<question-number>|"
-    r"<definition>"
-)
+_SIGNS = re.compile(r"[.,:;!?\u00bf\u00a1()$\u3002\uff0c\uff1a\uff1b\uff01\uff1f]")
 
 
 def _language(
@@ -44,8 +23,8 @@ def _language(
     what: str,
     where: str,
     please: str,
-) -> Language:
-    """A language by its words.
+) -> str:
+    """A pattern of the whole requests of a language, without punctuation, by its words.
 
     Args:
         solve: Imperatives that take the equation.
@@ -61,20 +40,18 @@ def _language(
     unknown = rf"(?:{any_of(value)} )?{_X}"
     courtesy = rf"(?: ?{any_of(please)} ?)?"
     style = r"(?: ?<style-[a-z-]+> ?)?"
-    return Language(
-        compiled(
-            rf"{courtesy}(?:"
-            rf"{any_of(solve)} {equation}"
-            rf"(?: {any_of(by)} {unknown}| (?:{any_of(find, what)} )?{unknown})?"
-            rf"|{any_of(find)} {unknown} {any_of(where)} {equation}"
-            rf"|(?:{any_of(where)} )?{equation} {any_of(find, what)} {unknown}"
-            rf"|{any_of(what)} {unknown} {any_of(where)} {equation}"
-            rf"){courtesy}{style}{courtesy}"
-        )
+    return (
+        rf"{courtesy}(?:"
+        rf"{any_of(solve)} {equation}"
+        rf"(?: {any_of(by)} {unknown}| (?:{any_of(find, what)} )?{unknown})?"
+        rf"|{any_of(find)} {unknown} {any_of(where)} {equation}"
+        rf"|(?:{any_of(where)} )?{equation} {any_of(find, what)} {unknown}"
+        rf"|{any_of(what)} {unknown} {any_of(where)} {equation}"
+        rf"){courtesy}{style}{courtesy}"
     )
 
 
-LANGUAGES: dict[str, Language] = {
+_LANGUAGES: dict[str, str] = {
     "es": _language(
         solve="resuelve resuelva resolver resuélveme resolvamos",
         the_equation="la_ecuación la_ecuación_lineal la_siguiente_ecuación esta_ecuación ecuación",
@@ -165,24 +142,34 @@ LANGUAGES: dict[str, Language] = {
         where="om i",
         please="tack",
     ),
-    "tr": Language(
-        compiled(rf"{_E} denklemini çözün|denklemini çözün {_E}|(?:denklemi )?çözün {_E}|{_E} çöz")
+    "tr": (rf"{_E} denklemini çözün|denklemini çözün {_E}|(?:denklemi )?çözün {_E}|{_E} çöz"),
+    "da": (rf"løs ligningen {_E}"),
+    "zh": (
+        rf"(?:请)?\s?(?:解|求解)\s?(?:下列|下面的|这个)?\s?(?:一元一次)?(?:方程|方程式)?\s?{_E}"
+        rf"(?:\s?(?:求|，求)\s?{_X}\s?(?:的值)?)?"
+        rf"|(?:已知|若|如果)?\s?(?:方程)?\s?{_E}\s?(?:则|求|，则|，求)\s?{_X}\s?(?:的值|是多少|等于多少|的值是多少)?"
+        rf"|(?:请)?\s?求\s?(?:方程)?\s?{_E}\s?(?:的解|中\s?{_X}\s?的值|中的未知数)"
     ),
-    "da": Language(compiled(rf"løs ligningen {_E}")),
-    "zh": Language(
-        compiled(
-            rf"(?:请)?\s?(?:解|求解)\s?(?:下列|下面的|这个)?\s?(?:一元一次)?(?:方程|方程式)?\s?{_E}"
-            rf"(?:\s?(?:求|，求)\s?{_X}\s?(?:的值)?)?"
-            rf"|(?:已知|若|如果)?\s?(?:方程)?\s?{_E}\s?(?:则|求|，则|，求)\s?{_X}\s?(?:的值|是多少|等于多少|的值是多少)?"
-            rf"|(?:请)?\s?求\s?(?:方程)?\s?{_E}\s?(?:的解|中\s?{_X}\s?的值|中的未知数)"
-        )
-    ),
-    "ja": Language(
-        compiled(
-            rf"(?:次の)?\s?(?:方程式|一次方程式)?\s?(?:を解いてください|を解け|を解きなさい|を解いて)?\s?{_E}\s?"
-            rf"(?:を解いてください|を解け|を解きなさい|を解いて|のとき\s?{_X}\s?の値を求めてください|のとき\s?{_X}\s?は何ですか"
-            rf"|の\s?{_X}\s?の値は何ですか|の\s?{_X}\s?を求めてください|の解を求めよ|の解を求めてください)?"
-        )
+    "ja": (
+        rf"(?:次の)?\s?(?:方程式|一次方程式)?\s?(?:を解いてください|を解け|を解きなさい|を解いて)?\s?{_E}\s?"
+        rf"(?:を解いてください|を解け|を解きなさい|を解いて|のとき\s?{_X}\s?の値を求めてください|のとき\s?{_X}\s?は何ですか"
+        rf"|の\s?{_X}\s?の値は何ですか|の\s?{_X}\s?を求めてください|の解を求めよ|の解を求めてください)?"
     ),
 }
-"""The languages by code; each knows the plainest requests only."""
+"""The requests of each language by its code, the plainest only."""
+
+
+def is_foreign(text: str) -> bool:
+    """Whether a request in another language asks for the solution and nothing else.
+
+    Args:
+        text: The request in lower case, its equation, unknown and style replaced by their names.
+    """
+    plain = " ".join(_SIGNS.sub(" ", text).split())
+    return any(pattern.fullmatch(plain) for pattern in _patterns())
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], ...]:
+    """Made when there is the first request to read."""
+    return tuple(map(compiled, _LANGUAGES.values()))

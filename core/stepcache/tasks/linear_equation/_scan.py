@@ -232,8 +232,8 @@ def _prose(tokens: Sequence[Token], index: int) -> bool:
         free_left = before is None or before.kind in ("word", "stop")
         free_right = after is None or after.spaced or after.kind in ("word", "stop", "mark")
         # "2x + 3 = 13 - find x": no word is subtracted, and one that is a number is no neutral one.
-        leads = token.text == "-" and token.spaced and after is not None and after.kind == "word"
-        leads = leads and after is not None and after.spaced
+        dash = token.text == "-" and token.spaced
+        leads = dash and after is not None and after.kind == "word" and after.spaced
         return (free_left or leads) and free_right and not token.maths
     if token.kind == "blank":
         # A question mark or a blank is mathematics only where a value is missing.

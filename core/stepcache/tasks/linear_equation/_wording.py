@@ -2,9 +2,8 @@
 
 A sentence is read from its first word to its last: each has to be part of a clause below, and one
 of the clauses has to ask for the solution. So a clause may use any plain word: none says to write a
-question, to take another equation, or to check. Where
-it goes on to say more, what it goes on with counts word by word; so does a sentence that asks for
-something else.
+question, to take another equation, or to check. Where it goes on to say more, what it goes on with
+counts word by word; so does a sentence that asks for something else.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from stepcache._memo import memo
 from stepcache._phrasing import any_of, compiled
 from stepcache._types import Span
 from stepcache.tasks.linear_equation._clauses import UNKNOWN, asking, beside, with_nouns
-from stepcache.tasks.linear_equation._foreign import LANGUAGES
+from stepcache.tasks.linear_equation._foreign import is_foreign
 
 __all__ = ["Wording", "read_wording"]
 
@@ -26,7 +25,8 @@ _LONGEST = 1_000
 """Characters of a request with its equations masked."""
 
 _GAP = re.compile(r"(?:[\s.,:;!?()$]|(?<=\s)[-\u2013\u2014](?=\s[a-z])|=>|<style-[a-z-]+>)*")
-_UNSEEN = re.compile(r"<(?:markup|question-number|definition)>")
+_NOT_SEEN = frozenset(("markup", "question-number", "definition"))
+_UNSEEN = re.compile(rf"<(?:{'|'.join(sorted(_NOT_SEEN))})>")
 _BEFORE_STOP = re.compile(r"\s([.,:;!?)])")
 _QUOTED = re.compile(
     r"([\"'`*$({\[\u201c]{1,3})\s?(<equation>|<unknown>)\s?([\"'`*$)}\]\u201d]{1,3})"
@@ -44,7 +44,6 @@ _LEADS = compiled(
     + r"(?= (?:the|a|an|one|your)\b)"
 )
 """What leads to how the answer is to be."""
-_NOT_SEEN = frozenset(("markup", "question-number", "definition"))
 _ITEM = re.compile(r"<[a-z-]+>|[^\W_]+(?:['\u2019][^\W_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]")
 _MASK = re.compile(r"<[a-z-]+>")
@@ -79,7 +78,7 @@ def read_wording(text: str, spans: Sequence[Span]) -> Wording:
     read = [_read(sentence) for sentence in said]
     if all(r.at == len(s) for r, s in zip(read, said)) and any(r.asks for r in read):
         return Wording(True, tuple(_between(spans, 0, len(text))))
-    if _is_foreign(_masked(text, spans, 0, len(text))):
+    if _foreign(_masked(text, spans, 0, len(text))):
         return Wording(True, tuple(_between(spans, 0, len(text))))
     if not any(r.asks for r in read):
         return counting
@@ -154,10 +153,7 @@ def _between(spans: Sequence[Span], start: int, stop: int) -> Iterator[Span]:
         yield Span(start=at, stop=stop, name=WORDING)
 
 
-@memo(maxsize=256)
-def _is_foreign(text: str) -> bool:
-    """Whether a request in another language asks for the solution and nothing else."""
-    return any(language.reads(text) for language in LANGUAGES.values())
+_foreign = memo(maxsize=256)(is_foreign)
 
 
 @dataclass(frozen=True, slots=True)
